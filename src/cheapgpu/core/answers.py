@@ -1,0 +1,139 @@
+"""Judges what a request within the profile was answered: `whole/` and the head of `stream/`."""
+
+from cheapgpu.core import strict_json
+from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
+from cheapgpu.core.expectation import TRANSIENT, Expectation, Mode
+from cheapgpu.core.findings import Outcome, Sheet
+from cheapgpu.core.messages import Completion, completion_of
+from cheapgpu.core.refusals import judge_document
+from cheapgpu.core.sse import essence
+from cheapgpu.core.stream_verifier import Ending
+from cheapgpu.core.strict_json import Unreadable
+
+_MEDIA_TYPE = {"stream": "text/event-stream", "whole": "application/json"}
+
+
+def ending(exchange: Exchange) -> Ending:
+    """How the body ended, told from the framing and from who closed (RFC 9112 section 6.3)."""
+    how = exchange.closed.how
+    if how in STOPPED_BY_US:
+        return "stopped"
+    if how == "eof" and exchange.head is not None:
+        announced = exchange.head.header("content-length") or "chunked" in (
+            exchange.head.header("transfer-encoding") or ""
+        )
+        return "cut" if announced else "whole"
+    return "cut" if how == "reset" else "whole"
+
+
+def judge_head(sheet: Sheet, head: Head, mode: Mode) -> bool:
+    """Judge status, media type and coding; return whether there is a body to judge.
+
+    Profile, "JSON completion" and "SSE streaming": HTTP 200 with the media type. A refusal proves
+    nothing about answers: it leaves the rules of the answer open.
+    """
+    status = f"{mode}/status"
+    if head.status == 200:
+        sheet.hold(status)
+    elif 200 <= head.status < 400:
+        sheet.find(status, expected="200", observed=str(head.status))
+    else:
+        busy = "the endpoint is busy" if head.status in TRANSIENT else "a refusal"
+        sheet.find(status, Outcome.ERROR, expected="200", observed=f"{head.status}: {busy}")
+    if head.status != 200:
+        return False
+    media_type = essence(head.header("content-type"))
+    wanted = _MEDIA_TYPE[mode]
+    sheet.test(
+        f"{mode}/content-type",
+        holds=media_type == wanted,
+        expected=wanted,
+        observed=media_type or "no content type",
+    )
+    coding = (head.header("content-encoding") or "identity").strip().lower()
+    return sheet.test(
+        f"{mode}/content-encoding",
+        holds=coding == "identity",
+        expected="no content coding: none was asked for",
+        observed=coding,
+    )
+
+
+def judge_whole(
+    sheet: Sheet, exchange: Exchange, wanted: Expectation
+) -> tuple[Completion | None, bool]:
+    """Judge the body of a plain answer (profile, "JSON completion").
+
+    Returns the completion, if it is one, and whether a limit of ours kept it from being read.
+    """
+    ended = ending(exchange)
+    rules = ("whole/json", "whole/schema", "whole/model-echoed", "whole/usage-adds-up")
+    if ended == "stopped":
+        observed = f"we stopped reading: {exchange.closed.how}"
+        sheet.find("whole/body-complete", Outcome.ERROR, observed=observed)
+        sheet.skip("the body was not read to its end", *rules)
+        return None, True
+    if ended == "cut":
+        sheet.find(
+            "whole/body-complete",
+            expected="an end as the framing announced",
+            observed="the connection ended",
+        )
+        sheet.skip("the body was cut", *rules)
+        return None, False
+    if exchange.closed.how != "unstated":
+        sheet.hold("whole/body-complete")
+    value = strict_json.decode(exchange.body)
+    if isinstance(value, Unreadable) or not isinstance(value, dict):
+        return None, _judge_unreadable(sheet, value, exchange.body)
+    sheet.hold("whole/json")
+    if not judge_document(sheet, "whole/schema", "completion", value, exchange.body):
+        model = value.get("model")
+        if wanted.model is not None and isinstance(model, str) and model:
+            _judge_model(sheet, model, wanted.model)
+        return None, False
+    completion = completion_of(value)
+    if wanted.model is not None:
+        _judge_model(sheet, completion.model, wanted.model)
+    _judge_usage(sheet, completion, wanted.limit)
+    return completion, False
+
+
+def _judge_unreadable(sheet: Sheet, value: object, body: bytes) -> bool:
+    """Judge a body that is no JSON object; return whether a limit of ours hides what it is."""
+    too_deep = isinstance(value, Unreadable) and value.reason == "too-deep"
+    at = value.at if isinstance(value, Unreadable) else 0
+    sheet.find(
+        "whole/json",
+        Outcome.UNKNOWN if too_deep else Outcome.FAIL,
+        expected="one JSON object",
+        observed=value.what if isinstance(value, Unreadable) else "JSON, but not an object",
+        at=at,
+        length=min(16, len(body) - at),
+    )
+    sheet.skip("the body is no JSON object", "whole/schema", "whole/model-echoed")
+    return too_deep
+
+
+def _judge_model(sheet: Sheet, model: str, wanted: str) -> None:
+    sheet.test(
+        "whole/model-echoed", holds=model == wanted, expected=f'"{wanted}"', observed=f'"{model}"'
+    )
+
+
+def _judge_usage(sheet: Sheet, completion: Completion, limit: int | None) -> None:
+    usage = completion.usage
+    total = usage.prompt_tokens + usage.completion_tokens
+    sheet.test(
+        "whole/usage-adds-up",
+        holds=usage.adds_up,
+        expected=f"{usage.prompt_tokens} + {usage.completion_tokens} = {total}",
+        observed=str(usage.total_tokens),
+    )
+    if limit is not None:
+        sheet.test(
+            "whole/usage-within-limit",
+            holds=usage.completion_tokens <= limit,
+            expected=f"at most {limit} completion tokens",
+            observed=str(usage.completion_tokens),
+        )

@@ -1,0 +1,1 @@
+"""The rules in the profile's order, each under its citation, with the bytes that explain it."""

@@ -1,0 +1,353 @@
+"""Judges a stream event by event, the full way: strict JSON, the schema, and the table of `stream`.
+
+This is the reference that every quicker way through `stream_verifier` is held to. Events come from
+a reader of the standard (`sse`); how they were cut into reads is not visible here.
+"""
+
+from dataclasses import replace
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from cheapgpu.core import schema, strict_json
+from cheapgpu.core.chunk_reading import Reading, read_chunk, read_wrong_chunk
+from cheapgpu.core.findings import ExchangeOutcome, Finding, Outcome, exchange_outcome
+from cheapgpu.core.limits import FINDINGS_KEPT
+from cheapgpu.core.messages import Chunk, FinishReason, Usage, chunk_of, fast_value
+from cheapgpu.core.places import place
+from cheapgpu.core.sse import Discarded
+from cheapgpu.core.stream import MOVES, PRESENCE, State, Step
+from cheapgpu.core.strict_json import Unreadable
+
+#: How the body ended: as its framing says · broken off by the peer · stopped by us.
+Ending = Literal["whole", "cut", "stopped"]
+
+#: The data of the event that ends a stream (profile, "SSE streaming").
+DONE: Final = b"[DONE]"
+
+#: A step in words, where it was the wrong one.
+_SEEN: Final[dict[Step, str]] = {
+    "delta": "a choice without a finish reason",
+    "terminal": "a choice with a finish reason",
+    "delta+usage": "usage beside a choice",
+    "terminal+usage": "usage beside the choice with the finish reason",
+    "usage": "a usage chunk",
+    "empty": "a chunk with neither choice nor usage",
+    "error": "an error object",
+    "done": "[DONE]",
+    "unreadable": "another event",
+}
+
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class StreamEvent(Struct, frozen=True, gc=False):
+    """One verified event of a stream; `broken` is empty if it broke no rule."""
+
+    step: Step
+    #: The text that it adds: a string, or the body of a JSON string as sent, not yet decoded.
+    text: str | bytes
+    #: Where the event stands in the body, and its length, in bytes.
+    at: int
+    length: int
+    finish_reason: FinishReason | None = None
+    #: Usage as reported.
+    usage: Usage | None = None
+    #: The rules that this event broke, without their area.
+    broken: tuple[str, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The text that the event adds."""
+        text = self.text
+        return text if isinstance(text, str) else str(_decode(b'"%b"' % text))
+
+    @property
+    def raw(self) -> bytes:
+        """The text as the body of a JSON string: escaped, without the quotes."""
+        text = self.text
+        return text if isinstance(text, bytes) else _encode(text)[1:-1]
+
+
+class StreamSummary(Struct, frozen=True, kw_only=True):
+    """What a stream proved once it ended."""
+
+    outcome: ExchangeOutcome
+    finish_reason: FinishReason | None
+    usage: Usage | None
+    findings: list[Finding]
+    #: Steps that were taken, to tell which rules had anything to look at.
+    steps: frozenset[Step]
+    events: int
+    comments: int
+    #: Whether an error object ended the stream, so that nothing else had to come.
+    failed: bool
+    #: Whether we stopped reading before the body ended.
+    stopped: bool
+
+
+class StreamJudge:
+    """What is known of one stream so far: where it stands, who it says it is, what it broke.
+
+    `model` is the supplier model id that was sent (None: the first chunk's is pinned), `limit` the
+    `max_completion_tokens` that was sent (None: not judged).
+    """
+
+    __slots__ = (
+        "_event_broken",
+        "_finish_reason",
+        "_limit",
+        "_seen",
+        "_usage",
+        "created",
+        "events",
+        "findings",
+        "id",
+        "limited",
+        "model",
+        "state",
+    )
+
+    def __init__(self, model: str | None, limit: int | None) -> None:
+        self._limit = limit
+        #: Where the stream stands in the table of `stream`.
+        self.state: State = "open"
+        #: Events dispatched so far.
+        self.events = 0
+        #: The identity that every chunk must carry: the first chunk's, and the model that was sent.
+        self.id: str | None = None
+        self.created: int | None = None
+        self.model = model
+        #: Whether one of our limits kept us from reading something.
+        self.limited = False
+        #: By rule, what was wanted and what explains it: the first such finding, and how many came.
+        self.findings: dict[tuple[str, str, str | None], Finding] = {}
+        self._event_broken: list[str] = []
+        self._seen: set[Step] = set()
+        self._finish_reason: FinishReason | None = None
+        self._usage: Usage | None = None
+
+    def judge(self, data: bytes, at: int, length: int, data_at: int) -> StreamEvent:
+        """Judge the next event: its data, the place and length of its block, its data's place."""
+        self.events += 1
+        broken: list[str] = []
+        self._event_broken = broken
+        if self.state in ("done", "failed-done"):
+            reading = Reading("done" if data == DONE else "unreadable")
+        elif data == DONE:
+            reading = Reading("done")
+        else:
+            reading = self._read(data, at, length, data_at)
+        self._step(reading, at, length)
+        return StreamEvent(
+            reading.step,
+            reading.content,
+            at,
+            length,
+            reading.finish_reason,
+            reading.usage,
+            tuple(broken),
+        )
+
+    def end(self, ending: Ending, discarded: Discarded | None, comments: int) -> StreamSummary:
+        """End the stream and return what it proved.
+
+        `discarded` is what was left without its blank line, `comments` how many comments came.
+        """
+        stopped = ending == "stopped" or self.limited
+        if stopped:
+            self.find("body-complete", "", "we stopped reading", outcome=Outcome.ERROR)
+        else:
+            self._end_of_body(ending, discarded)
+        failed = self.state in ("failed", "failed-done")
+        if not failed:
+            self._presence(None if stopped else discarded, stopped=stopped)
+        findings = sorted(self.findings.values(), key=_in_order)
+        return StreamSummary(
+            outcome=exchange_outcome(findings, failed=failed, stopped=stopped),
+            finish_reason=self._finish_reason,
+            usage=self._usage,
+            findings=findings,
+            steps=frozenset(self._seen),
+            events=self.events,
+            comments=comments,
+            failed=failed,
+            stopped=stopped,
+        )
+
+    def find(  # noqa: PLR0913 -- the fields of a finding
+        self,
+        rule: str,
+        expected: str,
+        observed: str,
+        *,
+        at: int | None = None,
+        length: int = 0,
+        outcome: Outcome = Outcome.FAIL,
+        follows: str | None = None,
+        in_event: bool = True,
+    ) -> None:
+        """Keep a finding, or count it if the same was found before in this stream."""
+        if outcome is Outcome.FAIL and follows is None:
+            self._event_broken.append(rule)
+        key = (rule, expected, follows)
+        known = self.findings.get(key)
+        if known is not None:
+            self.findings[key] = replace(known, count=known.count + 1)
+        elif sum(name == rule for name, _, _ in self.findings) < FINDINGS_KEPT:
+            self.findings[key] = Finding(
+                rule=f"stream/{rule}",
+                outcome=outcome,
+                expected=expected,
+                observed=observed,
+                follows=follows,
+                at=at,
+                length=length,
+                event=self.events if in_event and at is not None else None,
+            )
+
+    def _read(self, data: bytes, at: int, length: int, data_at: int) -> Reading:
+        """Read one object, and judge it by itself: strict JSON, schema, error schema."""
+        value = fast_value(data)
+        if isinstance(value, dict) and value.get("error") is None:
+            try:
+                return read_chunk(msgspec.convert(value, Chunk))
+            except msgspec.ValidationError:
+                pass  # the schema tells what is wrong, or that nothing is
+        value = strict_json.decode(data)
+        if isinstance(value, Unreadable):
+            self._unreadable(value, data, at, length, data_at)
+            return Reading("unreadable")
+        if not isinstance(value, dict):
+            found = schema.describe(value)
+            self.find("json", "one JSON object", found, at=at, length=length)
+            return Reading("unreadable")
+        error = value.get("error") is not None
+        faults = schema.faults("error" if error else "chunk", value)
+        for fault in faults:
+            start, end = place(data, fault.pointer)
+            if b"\n" in data:  # one value over several data lines: only the event has a place
+                start, end, base = 0, length, at
+            else:
+                base = data_at
+            self.find(
+                "error-schema" if error else "chunk-schema",
+                fault.expected,
+                f"{fault.pointer or 'the object'}: {fault.found}",
+                at=base + start,
+                length=end - start,
+            )
+        if error:
+            return Reading("error")
+        if faults:
+            return read_wrong_chunk(value)
+        return read_chunk(chunk_of(value))
+
+    def _unreadable(
+        self, problem: Unreadable, data: bytes, at: int, length: int, data_at: int
+    ) -> None:
+        if problem.reason == "too-deep":
+            self.limited = True
+            self.find("json", "", problem.what, at=at, length=length, outcome=Outcome.UNKNOWN)
+            return
+        single = b"\n" not in data
+        self.find(
+            "json",
+            "exactly [DONE], or one JSON object",
+            "an event without data" if problem.reason == "empty" else problem.what,
+            at=data_at + problem.at if single else at,
+            length=max(1, min(16, len(data) - problem.at)) if single else length,
+            follows="stream/utf8" if problem.reason == "invalid-utf8" else None,
+        )
+
+    def _step(self, reading: Reading, at: int, length: int) -> None:
+        """Judge an event by its place in the stream and by what came before it."""
+        move = MOVES[self.state][reading.step]
+        if self.state in ("open", "early", "ended", "summed"):
+            self._identity(reading, at, length)
+            self._counts(reading, at, length)
+        self.state = move.to
+        self._seen.add(reading.step)
+        for rule in move.broken:
+            self.find(rule, "", _SEEN[reading.step], at=at, length=length)
+
+    def _identity(self, reading: Reading, at: int, length: int) -> None:
+        """Profile, "SSE streaming": the same ID, creation timestamp and declared model."""
+        if reading.id is not None and reading.id != self.id:
+            if self.id is None:
+                self.id = reading.id
+            else:
+                self.find(
+                    "id-constant", _quoted(self.id), _quoted(reading.id), at=at, length=length
+                )
+        if reading.created is not None and reading.created != self.created:
+            if self.created is None:
+                self.created = reading.created
+            else:
+                expected, found = str(self.created), str(reading.created)
+                self.find("created-constant", expected, found, at=at, length=length)
+        if reading.model is not None and reading.model != self.model:
+            if self.model is None:
+                self.model = reading.model
+            else:
+                expected, found = _quoted(self.model), _quoted(reading.model)
+                self.find("model-echoed", expected, found, at=at, length=length)
+
+    def _counts(self, reading: Reading, at: int, length: int) -> None:
+        """Profile, "Usage and abnormal termination": the sum; and our limit on the output."""
+        if reading.finish_reason is not None and self._finish_reason is None:
+            self._finish_reason = reading.finish_reason
+        usage = reading.usage
+        if usage is None:
+            return
+        if self._usage is None or (reading.step == "usage" and "usage" not in self._seen):
+            self._usage = usage
+        if not usage.adds_up:
+            total = usage.prompt_tokens + usage.completion_tokens
+            expected = f"{usage.prompt_tokens} + {usage.completion_tokens} = {total}"
+            self.find("usage-adds-up", expected, str(usage.total_tokens), at=at, length=length)
+        if self._limit is not None and usage.completion_tokens > self._limit:
+            expected = f"at most {self._limit} completion tokens"
+            found = str(usage.completion_tokens)
+            self.find("usage-within-limit", expected, found, at=at, length=length)
+
+    def _end_of_body(self, ending: Ending, discarded: Discarded | None) -> None:
+        if ending == "cut":
+            self.find("body-complete", "an end as the framing announced", "the connection ended")
+        if discarded is not None:
+            size = len(discarded.raw)
+            self.find(
+                "events-complete",
+                "a blank line after the last event",
+                f"{size} bytes that were never dispatched",
+                at=discarded.at,
+                length=size,
+            )
+
+    def _presence(self, discarded: Discarded | None, *, stopped: bool) -> None:
+        """What must have come by the end (profile, "SSE streaming" and "Usage …")."""
+        for rule, steps in PRESENCE.items():
+            if self._seen.intersection(steps):
+                continue
+            follows = None
+            if rule == "done-present" and discarded is not None and discarded.data == DONE:
+                follows = "stream/events-complete"
+            self.find(
+                rule,
+                "",
+                "not before we stopped reading" if stopped else "not in the whole body",
+                outcome=Outcome.UNKNOWN if stopped else Outcome.FAIL,
+                follows=follows,
+            )
+
+
+def _in_order(finding: Finding) -> tuple[bool, int, str]:
+    """By place in the body; what has none comes last."""
+    return finding.at is None, finding.at or 0, finding.rule
+
+
+def _quoted(name: str) -> str:
+    """A name of the protocol (an id, a model), cut where it would fill the page."""
+    return f'"{name}"' if len(name) <= 64 else f'"{name[:63]}…"'

@@ -1,0 +1,94 @@
+"""Recognises events that differ from a verified one in their text alone, without decoding them.
+
+Once a chunk of content has passed every check, the bytes before and after its text are kept.
+Another event that is those bytes around another JSON string body differs from it in that text
+alone: no name, no number and no identity can have changed.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from cheapgpu.core.messages import Chunk
+
+#: Maps every byte that may not stand for itself within a JSON string to another one, so that a body
+#: that comes back unchanged has none. (`bytes.translate` is the quickest test that there is.)
+STRING_BYTES: Final = bytes(
+    byte if byte >= 0x20 and byte not in b'"\\' else byte ^ 1 for byte in range(256)
+)
+#: A JSON string body without `\u`, whose surrogates need a closer look.
+_SIMPLE_BODY: Final = re.compile(rb'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+')
+_CONTENT: Final = re.compile(rb'"content"[ ]?:[ ]?"((?:[^"\\\x00-\x1f]|\\.)*+)"')
+#: How far a template looks ahead at once, in bytes.
+_AHEAD: Final = 16384
+
+_decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
+
+
+class Template(Struct, frozen=True, gc=False):
+    """The bytes of an event around its text, and their lengths."""
+
+    prefix: bytes
+    suffix: bytes
+    #: What stands between two texts: a suffix and the next prefix.
+    joint: bytes
+    #: Bytes of the event beside its text.
+    frame: int
+    #: Bytes before the text, and after it.
+    text_at: int
+    text_to: int
+
+    def texts(self, chunk: bytes, position: int, many: int) -> tuple[list[bytes], bool]:
+        """The texts of the events from `position` on that fit, at most `many`, none left out.
+
+        Also whether they are all there is to see: False means that another event cut them short.
+        """
+        # Split at one byte: each event gives its line and the blank line after it.
+        lines = chunk[position : position + _AHEAD].split(b"\n", 2 * many)
+        blanks = lines[1:-1:2]
+        events = lines[: 2 * len(blanks) : 2]
+        lead, tail = self.text_at, 2 - self.text_to
+        bodies = [event[lead:tail] for event in events]
+        # The end of the answer, which no template fits, is the usual end of what is at hand.
+        count = len(bodies)
+        while count and not self._fits(events[count - 1], bodies[count - 1], blanks[count - 1]):
+            count -= 1
+        del bodies[count:]
+        text = b"".join(bodies)
+        together = self.joint.join(bodies) + self.suffix
+        if text.translate(STRING_BYTES) == text and chunk.startswith(together, position + lead):
+            return bodies, True
+        each = enumerate(zip(events, bodies, blanks, strict=False))
+        del bodies[next((n for n, event in each if not self._fits(*event)), count) :]
+        return bodies, False
+
+    def _fits(self, line: bytes, body: bytes, blank: bytes) -> bool:
+        return (
+            not blank
+            and len(line) + 2 >= self.frame
+            and line.startswith(self.prefix)
+            and self.suffix.startswith(line[len(line) + 2 - self.text_to :])
+            and _SIMPLE_BODY.fullmatch(body) is not None
+        )
+
+
+def learn(event: bytes, content: str) -> Template | None:
+    """Make a template of an event of one `data: ` line that passed every check and adds `content`.
+
+    The proof that the bytes between prefix and suffix are the content: with one character more
+    there, the decoded content has that character more. Names are unique in the event, so no other
+    value is meant; the bytes are one whole JSON string, so any other string body keeps the text
+    well-formed; and nothing else in it changes. None if that cannot be shown.
+    """
+    match = _CONTENT.search(event)
+    if match is None:
+        return None
+    prefix, suffix = event[: match.start(1)], event[match.end(1) :]
+    chunk = _decode_chunk(event[6 : match.end(1)] + b"." + suffix)
+    if chunk.choices[0].delta.content != content + ".":
+        return None
+    return Template(
+        prefix, suffix, suffix + prefix, len(prefix) + len(suffix), len(prefix), len(suffix)
+    )

@@ -1,0 +1,1 @@
+"""Stands before a model server and makes its answers conform, honestly."""
