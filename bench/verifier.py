@@ -14,6 +14,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -161,10 +162,10 @@ def main() -> None:
         whole = b"".join(stream)
         figures = per_event(
             {
-                "decode": lambda data=data: decode_only(data),
-                "one event per read": lambda stream=stream: verify(stream),
-                "one read": lambda whole=whole: verify([whole]),
-                "SDK": lambda stream=stream: sdk(stream),
+                "decode": partial(decode_only, data),
+                "one event per read": partial(verify, stream),
+                "one read": partial(verify, [whole]),
+                "SDK": partial(sdk, stream),
             },
             len(stream),
         )
@@ -178,9 +179,9 @@ def main() -> None:
         together = [b"".join(middle[n : n + 64]) for n in range(0, len(middle), 64)]
         figures = per_event(
             {
-                "decode": lambda data=data: decode_only(data),
-                "one event per read": lambda run=run, middle=middle: run(middle),
-                "64 per read": lambda run=run, together=together: run(together),
+                "decode": partial(decode_only, data),
+                "one event per read": partial(run, middle),
+                "64 per read": partial(run, together),
             },
             len(middle),
         )

@@ -67,7 +67,8 @@ def split(body: bytes, chance: random.Random) -> list[bytes]:
 
 _PIECES = (
     b"\n", b"\r", b"\r\n", b"\n\n", b'"', b"\\", b"\\u0061", b"\\ud83c", b":", b",", b" ", b"{",
-    b"}", b"[", b"]", b"null", b"1.0", b"1e3", b"NaN", b"\xff", b"\xe2\x82", b"\xef\xbb\xbf", b"\x00",
+    b"}", b"[", b"]", b"null", b"1.0", b"1e3", b"NaN", b"\xff", b"\xe2\x82", b"\xef\xbb\xbf",
+    b"\x00",
     b'"usage":null,', b'"id":"c-1",', b'"content":"x",', b'"error":{},', b'"role":"assistant",',
     b"data: ", b"data:", b": ping\n\n", b"id: 1\n", b"event: x\n", b"retry: 5\n", b"[DONE]",
     b'"finish_reason":"stop"', b'"x":{"y":1,"y":2},', b'"x":[[[[[[]]]]]],',
@@ -94,9 +95,9 @@ def damage(events: list[bytes], chance: random.Random) -> bytes:
                 at = chance.randrange(len(event) + 1)
                 events[index] = event[:at] + chance.choice(_PIECES) + event[at:]
             case 5:
-                event = bytearray(events[index])
-                event[chance.randrange(len(event))] = chance.randrange(256)
-                events[index] = bytes(event)
+                changed = bytearray(events[index])
+                changed[chance.randrange(len(changed))] = chance.randrange(256)
+                events[index] = bytes(changed)
             case 6:
                 event = events[index]
                 at = chance.randrange(len(event))

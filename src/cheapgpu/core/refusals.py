@@ -73,6 +73,11 @@ def judge_error_body(sheet: Sheet, exchange: Exchange, head: Head) -> None:
         sheet.skip("the body is not declared JSON", "error/json", "error/schema")
         return
     sheet.hold("error/content-type")
+    judge_error_json(sheet, exchange)
+
+
+def judge_error_json(sheet: Sheet, exchange: Exchange) -> None:
+    """Judge a body that is meant to be a JSON error."""
     if exchange.closed.how in STOPPED_BY_US or exchange.closed.how == "reset":
         sheet.find("error/json", Outcome.ERROR, observed=f"the body was cut: {exchange.closed.how}")
         return
@@ -91,6 +96,12 @@ def judge_error_body(sheet: Sheet, exchange: Exchange, head: Head) -> None:
         return
     sheet.hold("error/json")
     judge_document(sheet, "error/schema", "error", value, exchange.body)
+
+
+def is_error_body(body: bytes) -> bool:
+    """Whether a body without its head is an error object rather than an answer."""
+    value = strict_json.decode(body)
+    return isinstance(value, dict) and value.get("error") is not None and "choices" not in value
 
 
 def judge_document(
@@ -113,7 +124,10 @@ def judge_document(
 
 def _before_inference(sheet: Sheet, exchange: Exchange) -> None:
     value = strict_json.decode(exchange.body)
-    inferred = isinstance(value, dict) and (value.get("choices") or value.get("usage"))
+    objects = [value, value.get("error")] if isinstance(value, dict) else []
+    inferred = any(
+        isinstance(part, dict) and (part.get("choices") or part.get("usage")) for part in objects
+    )
     sheet.test(
         "auth/refused-before-inference",
         holds=not inferred and not exchange.body.startswith(b"data:"),
@@ -126,9 +140,7 @@ def _features(exchange: Exchange, wanted: Expectation) -> list[str]:
     """The ways of writing a valid request that an endpoint must take, if this one has them."""
     if wanted.rule is not None or exchange.request is None:
         return []
-    value = strict_json.decode(exchange.request.body)
-    if isinstance(value, Unreadable) or not isinstance(value, dict):
-        return []
+    value: Any = strict_json.decode(exchange.request.body)
     features = []
     if isinstance(value["max_completion_tokens"], float):
         features.append("accepted/integers")

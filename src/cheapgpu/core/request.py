@@ -208,11 +208,15 @@ def _unreadable(problem: Unreadable) -> Refusal:
 
 
 def _refusals(value: Any) -> Iterator[Refusal]:  # noqa: ANN401 -- JSON is any value
-    if not isinstance(value, dict):
+    if isinstance(value, dict):
+        yield from _members(value)
+    else:
         yield Refusal(
             rule="refuse/not-an-object", pointer="", found=describe(value), expected="an object"
         )
-        return
+
+
+def _members(value: dict[str, Any]) -> Iterator[Refusal]:
     for name in value:
         if name not in _MEMBERS:
             yield Refusal(
@@ -243,20 +247,24 @@ def _messages(value: dict[str, Any]) -> Iterator[Refusal]:
     if not isinstance(messages, list) or not messages:
         rule = "messages-empty" if messages == [] else "messages-missing"
         yield _refusal(value, rule, "messages", "an array of at least one message")
-        return
-    for index, message in enumerate(messages):
-        yield from _message(message, f"/messages/{index}")
+    else:
+        for index, message in enumerate(messages):
+            yield from _message(message, f"/messages/{index}")
 
 
 def _message(message: Any, pointer: str) -> Iterator[Refusal]:  # noqa: ANN401 -- JSON
-    if not isinstance(message, dict):
+    if isinstance(message, dict):
+        yield from _message_members(message, pointer)
+    else:
         yield Refusal(
             rule="refuse/role-missing",
             pointer=pointer,
             found=describe(message),
             expected="an object with role and content",
         )
-        return
+
+
+def _message_members(message: dict[str, Any], pointer: str) -> Iterator[Refusal]:
     for name in message:
         if name not in ("role", "content"):
             yield Refusal(
@@ -317,12 +325,14 @@ def _stream(value: dict[str, Any]) -> Iterator[Refusal]:
         if stream is None:
             rule = "stream-null" if "stream" in value else "stream-missing"
         yield _refusal(value, rule, "stream", "true or false")
-        return
-    if not stream:
-        if "stream_options" in value:
-            wanted = "no stream_options where stream is false"
-            yield _refusal(value, "options-without-stream", "stream_options", wanted)
-        return
+    elif stream:
+        yield from _options(value)
+    elif "stream_options" in value:
+        wanted = "no stream_options where stream is false"
+        yield _refusal(value, "options-without-stream", "stream_options", wanted)
+
+
+def _options(value: dict[str, Any]) -> Iterator[Refusal]:
     wanted = '{"include_usage": true} where stream is true'
     options = value.get("stream_options")
     if options is None:

@@ -115,12 +115,9 @@ def _usage_faults(value: Any) -> list[Fault]:  # noqa: ANN401 -- JSON
 def _fault(document: Document, value: object, error: jsonschema_rs.ValidationError) -> Fault:
     path: list[str | int] = list(error.instance_path)
     keyword = error.schema_path[-1]
-    subschema: Any = SCHEMA["$defs"]
-    for step in error.schema_path[1:-1]:
-        if step == "$ref":
-            subschema = SCHEMA["$defs"]["usage"]
-        elif step != "$defs" or subschema is not SCHEMA["$defs"]:
-            subschema = subschema[step]
+    subschema: Any = SCHEMA
+    for step in error.schema_path[:-1]:
+        subschema = subschema[step]
     found = describe(_at(value, path))
     if keyword == "required":
         path.append(str(getattr(error.kind, "property", "")))
@@ -160,6 +157,8 @@ def _wanted(name: str, keyword: str | int, subschema: Mapping[str, Any]) -> str:
     kind = subschema.get("type")
     if kind == "integer" or keyword in ("minimum", "maximum"):
         return f"an integer from {subschema['minimum']} to {subschema['maximum']}"
+    if kind is None:
+        return "left out"
     if kind == "null":
         return _TEXT_ONLY
     if isinstance(kind, list):

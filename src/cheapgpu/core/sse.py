@@ -279,6 +279,8 @@ class EventReader:
             self.at += 1
             if self._raw is None:
                 self._block_at = self.at
+            else:
+                self._raw.append(b"\n")
         return position
 
     def _after_cr(self, body: bytes, cr: int) -> int:

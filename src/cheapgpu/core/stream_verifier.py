@@ -251,6 +251,9 @@ class StreamVerifier:
         self._window = min(4 * self._window, _WINDOW[1]) if all_fit else _WINDOW[0]
         frame = template.frame
         lengths = [frame + len(body) for body in bodies]
+        if max(lengths, default=0) > self._event_bytes:
+            del lengths[next(n for n, size in enumerate(lengths) if size > self._event_bytes) :]
+            del bodies[len(lengths) :]
         ats = accumulate(lengths, initial=base + position)
         events.extend(map(StreamEvent, repeat(_DELTA), bodies, ats, lengths))
         judge.events += len(bodies)
@@ -283,11 +286,14 @@ class StreamVerifier:
         if self._judge.state != "open":
             self._forget()
         elif self._lessons and event.text and event.step == "delta" and not event.broken:
-            if self._lessons < _LESSONS:
-                # The frame around the text changes from event to event: the members may not.
-                self._shape = shape_of(block[6:-2], _decode(block[6:-2]))
             self._lessons -= 1
-            self._template = learn(block, event.content)
+            try:
+                self._template = learn(block, event.content)
+                if self._lessons < _LESSONS - 1:
+                    # The frame around the text changes from event to event: the members may not.
+                    self._shape = shape_of(block[6:-2], _decode(block[6:-2]))
+            except msgspec.DecodeError:
+                pass  # a number that only the full way can read, such as 1e9 for an integer
 
     def _forget(self) -> None:
         """Take the full way from here on."""

@@ -7,6 +7,7 @@ mark, escapes spell Unicode text (§8.2), and NaN and Infinity are not numbers (
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
@@ -19,6 +20,9 @@ Reason = Literal["empty", "invalid-utf8", "not-json", "duplicate-key", "lone-sur
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PAIR_OR_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.", re.DOTALL
+)
 _NUMBER = re.compile(r"-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 #: Stands for an integer beyond every limit of the profile, so that no number has to be exact there.
 _HUGE = 10**400
@@ -85,11 +89,8 @@ def too_deep(data: bytes) -> bool:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise _DuplicateKeyError(name)
-            seen.add(name)
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise _DuplicateKeyError(name)
     return members
 
 
@@ -129,11 +130,13 @@ def _constant(name: str) -> NoReturn:
 
 
 def _lone_surrogate(text: str) -> int:
-    pair = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.", re.DOTALL)
-    for match in pair.finditer(text):
-        if len(match[0]) == 2 and _SURROGATE.match(text, match.start()):
-            return len(text[: match.start()].encode())
-    return 0
+    """The offset of the first escape of a surrogate that is not half of a pair, in bytes."""
+    halves = (
+        match.start()
+        for match in _PAIR_OR_ESCAPE.finditer(text)
+        if len(match[0]) == 2 and _SURROGATE.match(text, match.start())
+    )
+    return len(text[: next(halves)].encode())
 
 
 _DECODER = json.JSONDecoder(

@@ -80,7 +80,8 @@ def learn(event: bytes, content: str) -> Template | None:
     The proof that the bytes between prefix and suffix are the content: with one character more
     there, the decoded content has that character more. Names are unique in the event, so no other
     value is meant; the bytes are one whole JSON string, so any other string body keeps the text
-    well-formed; and nothing else in it changes. None if that cannot be shown.
+    well-formed; and nothing else in it changes. None if that cannot be shown. Raises
+    msgspec.DecodeError for an event whose numbers msgspec does not take as integers.
     """
     match = _CONTENT.search(event)
     if match is None:

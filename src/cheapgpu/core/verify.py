@@ -16,7 +16,13 @@ from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
 from cheapgpu.core.expectation import Expectation, expectation
 from cheapgpu.core.findings import ExchangeOutcome, Judgement, Outcome, Sheet, Verdict
 from cheapgpu.core.messages import FinishReason, Usage
-from cheapgpu.core.refusals import judge_acceptance, judge_admission, judge_error_body
+from cheapgpu.core.refusals import (
+    is_error_body,
+    judge_acceptance,
+    judge_admission,
+    judge_error_body,
+    judge_error_json,
+)
 from cheapgpu.core.streaming import judge_stream
 
 
@@ -58,6 +64,10 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
     elif head is not None and not 200 <= head.status < 300:
         outcome = "refused"
         _judge_refusal(sheet, exchange, head, wanted)
+    elif head is None and is_error_body(exchange.body):
+        outcome = "refused"
+        sheet.skip("a bare body has no head", "error/content-type")
+        judge_error_json(sheet, exchange)
     else:
         if head is not None:
             judge_admission(sheet, exchange, head, wanted)

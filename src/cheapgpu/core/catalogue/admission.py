@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cheapgpu.core.catalogue.rule import Rule
 from cheapgpu.core.examples import (
+    MODEL,
     STREAM,
     WHOLE,
     WHOLE_REQUEST,
@@ -65,7 +66,9 @@ AUTH: Final = (
         "Work that is done for a wrong key is work that nobody pays for.",
         "wrong",
         response(
-            b'{"error":{"message":"a valid key is needed","type":"auth","usage":{}}}', status=401
+            b'{"error":{"message":"a valid key is needed","type":"auth",'
+            b'"usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15}}}',
+            status=401,
         ),
     ),
 )
@@ -97,6 +100,7 @@ def _refused(  # noqa: PLR0913 -- the fields of a rule
     judge: str = "request.decode_request",
     content_type: str = "application/json",
     model: ModelKnown = "known",
+    bad: bytes = STREAM,
 ) -> Rule:
     return Rule(
         id=f"refuse/{name}",
@@ -108,7 +112,7 @@ def _refused(  # noqa: PLR0913 -- the fields of a rule
         content_type=content_type,
         model=model,
         good=at_once(error()),
-        bad=at_once(STREAM),
+        bad=at_once(bad),
     )
 
 
@@ -153,6 +157,8 @@ _TEXT: Final = "Content is text; parts and nulls are rendered differently by eve
 _LIMIT: Final = "The limit bounds what the buyer can be charged; it must be one sure number."
 _STREAM: Final = "How the answer comes, and that usage comes with it, is agreed beforehand."
 _JSON: Final = "Two readers must not see two requests in the same bytes."
+#: As long as the usual id, so that the announced length of an answer stays right.
+_UNKNOWN: Final = "example-unknown-one"
 _ONE: Final = request()[:-1]
 
 REFUSE: Final = (
@@ -179,11 +185,12 @@ REFUSE: Final = (
     _refused(
         "unknown-model",
         "A request for an unknown model gets 400 or 404, and no other model answers.",
-        request(model="no-such-model"),
+        request(model=_UNKNOWN),
         "A buyer who gets another model than the one asked for pays for something else.",
         citation=_PARAGRAPH,
         judge="refusals.judge_admission",
         model="unknown",
+        bad=STREAM.replace(MODEL.encode(), _UNKNOWN.encode()),
     ),
     _refused(
         "messages-missing", "A request without messages is refused.", request(messages=...), _SUBSET
