@@ -154,6 +154,10 @@ def _wanted(name: str, keyword: str | int, subschema: Mapping[str, Any]) -> str:
             return f"{subschema.get('minLength', 0)} to {subschema['maxLength']} characters"
         case "minItems" | "maxItems":
             return "exactly one choice" if subschema.get("minItems") else "one choice or none"
+    return _wanted_type(keyword, subschema)
+
+
+def _wanted_type(keyword: str | int, subschema: Mapping[str, Any]) -> str:
     kind = subschema.get("type")
     if kind == "integer" or keyword in ("minimum", "maximum"):
         return f"an integer from {subschema['minimum']} to {subschema['maximum']}"

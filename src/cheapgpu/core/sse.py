@@ -295,6 +295,9 @@ class EventReader:
 
     def _line(self, body: bytes, start: int, end: int, following: int) -> None:
         """9.2.6, "process the field": the first colon splits name from value, one space goes."""
+        if self.at + following - start - self._block_at > self._event_bytes:
+            self.overrun = "event-bytes"
+            return
         colon = body.find(b":", start, end)
         name = body[start:end] if colon < 0 else body[start:colon]
         if self._raw is not None:
@@ -314,8 +317,6 @@ class EventReader:
             self.comments += 1
         else:
             self._field(name, body[value_at:end])
-        if self.at + following - start - self._block_at > self._event_bytes:
-            self.overrun = "event-bytes"
 
     def _field(self, name: bytes, value: bytes) -> None:
         if name == b"event":

@@ -39,6 +39,17 @@ _SEEN: Final[dict[Step, str]] = {
     "unreadable": "another event",
 }
 
+#: How many bytes are pointed at from where a text stops being JSON.
+_SHOWN: Final = 16
+#: The member of a chunk that a rule of the table is about, where it is not the whole chunk.
+_BLAMED: Final = {
+    "usage-alone": "/usage",
+    "usage-once": "/usage",
+    "terminal-once": "/choices/0/finish_reason",
+    "usage-after-terminal": "/choices/0/finish_reason",
+    "one-choice": "/choices",
+}
+
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -96,6 +107,7 @@ class StreamJudge:
     """
 
     __slots__ = (
+        "_event",
         "_event_broken",
         "_finish_reason",
         "_limit",
@@ -124,6 +136,8 @@ class StreamJudge:
         self.limited = False
         #: By rule, what was wanted and what explains it: the first such finding, and how many came.
         self.findings: dict[tuple[str, str, str | None], Finding] = {}
+        # The event at hand: data, place and length of its block, place of its data; what it broke.
+        self._event = (b"", 0, 0, 0)
         self._event_broken: list[str] = []
         self._seen: set[Step] = set()
         self._finish_reason: FinishReason | None = None
@@ -134,13 +148,14 @@ class StreamJudge:
         self.events += 1
         broken: list[str] = []
         self._event_broken = broken
+        self._event = (data, at, length, data_at)
         if self.state in ("done", "failed-done"):
             reading = Reading("done" if data == DONE else "unreadable")
         elif data == DONE:
             reading = Reading("done")
         else:
-            reading = self._read(data, at, length, data_at)
-        self._step(reading, at, length)
+            reading = self._read(data)
+        self._step(reading)
         return StreamEvent(
             reading.step,
             reading.content,
@@ -187,16 +202,10 @@ class StreamJudge:
         length: int = 0,
         outcome: Outcome = Outcome.FAIL,
         follows: str | None = None,
-        in_event: bool = True,
     ) -> None:
-        """Keep a finding, or count it if the same was found before in this stream."""
-        if outcome is Outcome.FAIL and follows is None:
-            self._event_broken.append(rule)
+        """Keep a finding about the body, or count it if the same was found before."""
         key = (rule, expected, follows)
-        known = self.findings.get(key)
-        if known is not None:
-            self.findings[key] = replace(known, count=known.count + 1)
-        elif sum(name == rule for name, _, _ in self.findings) < FINDINGS_KEPT:
+        if not self._known(key):
             self.findings[key] = Finding(
                 rule=f"stream/{rule}",
                 outcome=outcome,
@@ -205,10 +214,57 @@ class StreamJudge:
                 follows=follows,
                 at=at,
                 length=length,
-                event=self.events if in_event and at is not None else None,
             )
 
-    def _read(self, data: bytes, at: int, length: int, data_at: int) -> Reading:
+    def _blame(  # noqa: PLR0913 -- the fields of a finding
+        self,
+        rule: str,
+        expected: str,
+        observed: str,
+        where: str | int = "",
+        *,
+        outcome: Outcome = Outcome.FAIL,
+        follows: str | None = None,
+    ) -> None:
+        """Keep a finding about the event at hand: at a member (a JSON pointer), or at an offset."""
+        if outcome is Outcome.FAIL and follows is None:
+            self._event_broken.append(rule)
+        key = (rule, expected, follows)
+        if not self._known(key):
+            at, length = self._place(where)
+            self.findings[key] = Finding(
+                rule=f"stream/{rule}",
+                outcome=outcome,
+                expected=expected,
+                observed=observed,
+                follows=follows,
+                at=at,
+                length=length,
+                event=self.events,
+            )
+
+    def _known(self, key: tuple[str, str, str | None]) -> bool:
+        """Count a finding that was made before; of each rule a bounded number is kept."""
+        known = self.findings.get(key)
+        if known is None:
+            return sum(rule == key[0] for rule, _, _ in self.findings) >= FINDINGS_KEPT
+        self.findings[key] = replace(known, count=known.count + 1)
+        return True
+
+    def _place(self, where: str | int) -> tuple[int, int]:
+        """A place in the event's data as a place in the body, and its length, in bytes.
+
+        A value spread over several data lines has no one place: then it is the event's.
+        """
+        data, at, length, data_at = self._event
+        if where == "" or b"\n" in data or where == len(data):
+            return at, length
+        if isinstance(where, int):
+            return data_at + where, min(_SHOWN, len(data) - where)
+        start, end = place(data, where)
+        return data_at + start, end - start
+
+    def _read(self, data: bytes) -> Reading:
         """Read one object, and judge it by itself: strict JSON, schema, error schema."""
         value = fast_value(data)
         if isinstance(value, dict) and value.get("error") is None:
@@ -218,84 +274,68 @@ class StreamJudge:
                 pass  # the schema tells what is wrong, or that nothing is
         value = strict_json.decode(data)
         if isinstance(value, Unreadable):
-            self._unreadable(value, data, at, length, data_at)
+            self._unreadable(value)
             return Reading("unreadable")
         if not isinstance(value, dict):
-            found = schema.describe(value)
-            self.find("json", "one JSON object", found, at=at, length=length)
+            self._blame("json", "one JSON object", schema.describe(value))
             return Reading("unreadable")
         error = value.get("error") is not None
         faults = schema.faults("error" if error else "chunk", value)
         for fault in faults:
-            start, end = place(data, fault.pointer)
-            if b"\n" in data:  # one value over several data lines: only the event has a place
-                start, end, base = 0, length, at
-            else:
-                base = data_at
-            self.find(
+            self._blame(
                 "error-schema" if error else "chunk-schema",
                 fault.expected,
                 f"{fault.pointer or 'the object'}: {fault.found}",
-                at=base + start,
-                length=end - start,
+                fault.pointer,
             )
         if error:
             return Reading("error")
-        if faults:
-            return read_wrong_chunk(value)
-        return read_chunk(chunk_of(value))
+        return read_wrong_chunk(value) if faults else read_chunk(chunk_of(value))
 
-    def _unreadable(
-        self, problem: Unreadable, data: bytes, at: int, length: int, data_at: int
-    ) -> None:
+    def _unreadable(self, problem: Unreadable) -> None:
         if problem.reason == "too-deep":
             self.limited = True
-            self.find("json", "", problem.what, at=at, length=length, outcome=Outcome.UNKNOWN)
+            self._blame("json", "", problem.what, outcome=Outcome.UNKNOWN)
             return
-        single = b"\n" not in data
-        self.find(
+        self._blame(
             "json",
             "exactly [DONE], or one JSON object",
             "an event without data" if problem.reason == "empty" else problem.what,
-            at=data_at + problem.at if single else at,
-            length=max(1, min(16, len(data) - problem.at)) if single else length,
+            problem.at,
             follows="stream/utf8" if problem.reason == "invalid-utf8" else None,
         )
 
-    def _step(self, reading: Reading, at: int, length: int) -> None:
+    def _step(self, reading: Reading) -> None:
         """Judge an event by its place in the stream and by what came before it."""
         move = MOVES[self.state][reading.step]
         if self.state in ("open", "early", "ended", "summed"):
-            self._identity(reading, at, length)
-            self._counts(reading, at, length)
+            self._identity(reading)
+            self._counts(reading)
         self.state = move.to
         self._seen.add(reading.step)
         for rule in move.broken:
-            self.find(rule, "", _SEEN[reading.step], at=at, length=length)
+            self._blame(rule, "", _SEEN[reading.step], _BLAMED.get(rule, ""))
 
-    def _identity(self, reading: Reading, at: int, length: int) -> None:
+    def _identity(self, reading: Reading) -> None:
         """Profile, "SSE streaming": the same ID, creation timestamp and declared model."""
         if reading.id is not None and reading.id != self.id:
             if self.id is None:
                 self.id = reading.id
             else:
-                self.find(
-                    "id-constant", _quoted(self.id), _quoted(reading.id), at=at, length=length
-                )
+                self._blame("id-constant", _quoted(self.id), _quoted(reading.id), "/id")
         if reading.created is not None and reading.created != self.created:
             if self.created is None:
                 self.created = reading.created
             else:
                 expected, found = str(self.created), str(reading.created)
-                self.find("created-constant", expected, found, at=at, length=length)
+                self._blame("created-constant", expected, found, "/created")
         if reading.model is not None and reading.model != self.model:
             if self.model is None:
                 self.model = reading.model
             else:
-                expected, found = _quoted(self.model), _quoted(reading.model)
-                self.find("model-echoed", expected, found, at=at, length=length)
+                self._blame("model-echoed", _quoted(self.model), _quoted(reading.model), "/model")
 
-    def _counts(self, reading: Reading, at: int, length: int) -> None:
+    def _counts(self, reading: Reading) -> None:
         """Profile, "Usage and abnormal termination": the sum; and our limit on the output."""
         if reading.finish_reason is not None and self._finish_reason is None:
             self._finish_reason = reading.finish_reason
@@ -307,11 +347,12 @@ class StreamJudge:
         if not usage.adds_up:
             total = usage.prompt_tokens + usage.completion_tokens
             expected = f"{usage.prompt_tokens} + {usage.completion_tokens} = {total}"
-            self.find("usage-adds-up", expected, str(usage.total_tokens), at=at, length=length)
+            found = str(usage.total_tokens)
+            self._blame("usage-adds-up", expected, found, "/usage/total_tokens")
         if self._limit is not None and usage.completion_tokens > self._limit:
             expected = f"at most {self._limit} completion tokens"
             found = str(usage.completion_tokens)
-            self.find("usage-within-limit", expected, found, at=at, length=length)
+            self._blame("usage-within-limit", expected, found, "/usage/completion_tokens")
 
     def _end_of_body(self, ending: Ending, discarded: Discarded | None) -> None:
         if ending == "cut":

@@ -317,7 +317,7 @@ class StreamVerifier:
         except UnicodeDecodeError as error:
             at = self._received - waiting + error.start
             found = f"byte 0x{error.object[error.start]:02x}"
-            self._judge.find("utf8", "UTF-8 throughout", found, at=at, length=1, in_event=False)
+            self._judge.find("utf8", "UTF-8 throughout", found, at=at, length=1)
             decoder.errors = "ignore"
             self._utf8_waiting = False
             self._forget()

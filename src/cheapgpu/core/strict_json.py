@@ -17,6 +17,18 @@ from cheapgpu.core.places import duplicate_name
 #: Why a text could not be read. `too-deep` is our limit, not a fault of the text.
 Reason = Literal["empty", "invalid-utf8", "not-json", "duplicate-key", "lone-surrogate", "too-deep"]
 
+#: What json says, in words for someone who sees the bytes.
+_WORDS = {
+    "Extra data": "something follows the JSON value",
+    "Expecting value": "a value is missing here",
+    "Expecting ',' delimiter": "a comma or the end is missing here",
+    "Expecting ':' delimiter": "a colon is missing here",
+    "Expecting property name enclosed in double quotes": "a quoted name is missing here",
+    "Unterminated string starting at": "a string that does not end",
+    "Invalid control character at": "a control character in a string",
+    "Illegal trailing comma before end of object": "a comma before the end",
+    "Illegal trailing comma before end of array": "a comma before the end",
+}
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -64,7 +76,8 @@ def decode(data: bytes) -> Any | Unreadable:  # noqa: ANN401 -- JSON is any valu
         at, _ = duplicate_name(data) or (0, 0)
         return Unreadable("duplicate-key", at, f"the name {str(error)[:64]!a} occurs twice")
     except json.JSONDecodeError as error:
-        return Unreadable("not-json", len(text[: error.pos].encode()), error.msg.lower())
+        what = _WORDS.get(error.msg, error.msg.lower())
+        return Unreadable("not-json", len(text[: error.pos].encode()), what)
     if _SURROGATE.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
