@@ -34,6 +34,7 @@ _LESSONS: Final = 8
 _WINDOW: Final = (4, 64)
 #: A chunk this short has no room for brackets beyond the limit beside its own members.
 _FLAT_BYTES: Final = 400
+_LF: Final = 0x0A
 
 _decode: Final = msgspec.json.Decoder().decode
 _DELTA: Final[Step] = "delta"
@@ -124,18 +125,22 @@ class StreamVerifier:
                     return [StreamEvent("delta", body, self._received - size, size)]
         shape = self._shape
         if shape is not None and self._between:
-            # One event whose frame changes: the same reading without the loop of _plain_events.
+            # One event whose frame changes: the same reading without the loop of _plain_events. All
+            # of it is decoded, so bytes that are not UTF-8 are found without looking for them.
             size = len(chunk)
             if (
                 chunk.startswith(b"data: ")
                 and chunk.find(b"\n") == size - 2
-                and chunk.endswith(b"\n")
-                and chunk.isascii()
+                and chunk[-1] == _LF
                 and chunk.find(b"\r") < 0
+                and size <= self._event_bytes
+                and self._received + size <= ANSWER_BYTES
+                and self._judge.events < self._stream_events
             ):
-                content = self._familiar(shape, chunk[6:-2])
-                if content is not None and self._count(size):
-                    return [StreamEvent("delta", content, self._received - size, size)]
+                event = self._familiar(shape, chunk[6:-2], self._received, size)
+                if event is not None:
+                    self._received += size
+                    return [event]
         return self._feed(chunk)
 
     def finish(self, ending: Ending) -> StreamSummary:
@@ -225,14 +230,11 @@ class StreamVerifier:
             data = chunk[position + 6 : end]
             at = base + position
             shape = self._shape
-            content = self._familiar(shape, data) if shape is not None else None
-            if content is not None:
-                judge.events += 1
-                events.append(StreamEvent("delta", content, at, length))
-            else:
+            event = self._familiar(shape, data, at, length) if shape is not None else None
+            if event is None:
                 event = judge.judge(data, at, length, at + 6)
-                events.append(event)
                 self._learn(chunk[position : end + 2], event)
+            events.append(event)
             position = end + 2
         return position
 
@@ -259,8 +261,8 @@ class StreamVerifier:
         judge.events += len(bodies)
         return sum(lengths)
 
-    def _familiar(self, shape: Shape, data: bytes) -> str | None:
-        """The content of a chunk that says nothing new but that; None if it is any other.
+    def _familiar(self, shape: Shape, data: bytes, at: int, length: int) -> StreamEvent | None:
+        """The event of a chunk that says nothing new but its text; None if it is any other.
 
         Equal to the full way: the type asks for every member of the shape and no other, the
         identity is the one that passed, and the shape tells that no name hides behind another.
@@ -269,8 +271,8 @@ class StreamVerifier:
             chunk = shape.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        content: str = chunk.choices[0].delta.content
         judge = self._judge
+        content: str = chunk.choices[0].delta.content
         if (
             chunk.id == judge.id
             and chunk.created == judge.created
@@ -278,7 +280,8 @@ class StreamVerifier:
             and (len(data) <= _FLAT_BYTES or not too_deep(data))
             and shape.hides_nothing(data, chunk, content)
         ):
-            return content
+            judge.events += 1
+            return StreamEvent("delta", content, at, length)
         return None
 
     def _learn(self, block: bytes, event: StreamEvent) -> None:
