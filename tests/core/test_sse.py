@@ -128,6 +128,16 @@ def test_more_events_than_the_limit_end_the_reading() -> None:
     assert read([b"data: a\n\n" * 3], stream_events=3)[2].overrun is None
 
 
+@pytest.mark.parametrize("pieces", [1, 5, 1000])
+def test_more_lines_than_the_limit_end_the_reading(pieces: int) -> None:
+    """Comments and blank lines without end are no stream: they are read up to a limit."""
+    body = b":\n\n" * 5 + b"data: a\n\n"
+    cut = [body[n : n + pieces] for n in range(0, len(body), pieces)]
+    events, _, reader = read(cut, stream_lines=9)
+    assert (events, reader.overrun, reader.comments) == ([], "stream-lines", 5)
+    assert len(read(cut, stream_lines=12)[0]) == 1
+
+
 def test_heartbeats_do_not_pile_up() -> None:
     """Comments and unknown fields without a blank line are forgotten at their line end."""
     reader = EventReader(event_bytes=100)

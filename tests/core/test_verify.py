@@ -155,7 +155,8 @@ PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
         (whole(ERROR, status=422, model="unknown"), "refused", {"error/status": "fail"}),
         (whole(model="unknown"), "failed", {"refuse/unknown-model": "fail"}),
         # A valid request that is refused proves nothing about answers.
-        (whole(ERROR, status=400), "refused", {"whole/status": "error"}),
+        (whole(ERROR, status=400), "refused", {"whole/status": "unknown"}),
+        (whole(ERROR, status=402), "refused", {"whole/status": "error"}),
         (exchange(ERROR, status=503, headers=JSON), "refused", {"stream/status": "error"}),
         (whole(ERROR, status=307), "refused", {"whole/status": "fail"}),
         (whole(b"", status=204), "failed", {"whole/status": "fail"}),
@@ -164,13 +165,18 @@ PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
          {"whole/status": "error", "error/content-type": "advice"}),
         (whole(b"", status=500, headers=()), "refused",
          {"whole/status": "error", "error/content-type": "advice"}),
-        (whole(b"{", status=400), "refused", {"whole/status": "error", "error/json": "fail"}),
+        (whole(b"{", status=400), "refused", {"whole/status": "unknown", "error/json": "fail"}),
         (whole(b"[" * 200, status=400), "refused",
-         {"whole/status": "error", "error/json": "unknown"}),
+         {"whole/status": "unknown", "error/json": "unknown"}),
         (whole(b'{"detail":"x"}', status=400), "refused",
-         {"whole/status": "error", "error/schema": "fail"}),
+         {"whole/status": "unknown", "error/schema": "fail"}),
         (whole(b"{", status=400, how="timeout"), "refused",
-         {"whole/status": "error", "error/json": "error"}),
+         {"whole/status": "unknown", "error/json": "error"}),
+        # A long answer that was asked for and not seen.
+        (exchange(ERROR, status=400, headers=JSON, case="stream-long-2"), "refused",
+         {"stream/status": "unknown", "stream/incremental": "unknown"}),
+        (exchange(ERROR, status=503, headers=JSON, case="stream-long"), "refused",
+         {"stream/status": "error", "stream/incremental": "error"}),
         # A plain answer that is not whole, or not one.
         (whole(WHOLE_BODY[:-9], how="eof", headers=(*JSON, ("content-length", "999"))), "unknown",
          {"whole/body-complete": "fail"}),
@@ -237,7 +243,8 @@ def test_a_valid_request_must_be_taken_however_it_is_written() -> None:
     accepted = {"accepted/integers", "accepted/unicode", "accepted/roles"}
     assert set(judge(refused).broken) == accepted
     large = exchange(ERROR, sent=forms.replace(b'"a"', b'"%b"' % (b"a" * 5000)), **PLAIN_400)
-    assert {r for r, o in judge(large).rules.items() if o is Outcome.UNKNOWN} == accepted
+    unknown = {rule for rule, outcome in judge(large).rules.items() if outcome is Outcome.UNKNOWN}
+    assert unknown == {*accepted, "stream/status"}
     assert accepted <= {
         r for r, o in judge(exchange(sent=forms)).rules.items() if o is Outcome.PASS
     }
@@ -339,6 +346,19 @@ def test_a_run_conforms_only_if_success_was_seen_and_nothing_failed() -> None:
     assert verify([exchange(failed)]).verdict == "not established"
     assert judge(exchange(failed)).skipped["stream/done-present"] == "ended by error"
     assert verify([]).verdict == "not established"
+
+
+def test_one_look_that_can_decide_is_enough() -> None:
+    """A long answer that came too soon, or was refused, gives way to one that could be timed."""
+    shown, too_soon = timed_stream(LONG, spread(0.1, 2.0)), timed_stream(LONG, spread(0.01, 0.2))
+    refused = exchange(ERROR, status=400, headers=JSON, case="stream-long-2")
+    report = verify([too_soon, refused, shown])
+    assert report.rules["stream/incremental"] is Outcome.PASS
+    assert report.rules["stream/status"] is Outcome.PASS
+    assert report.verdict == "conforms"
+    assert verify([too_soon, refused]).verdict == "not established"
+    held_back = timed_stream(LONG, spread(2.0, 2.0))
+    assert verify([shown, held_back]).rules["stream/incremental"] is Outcome.FAIL
 
 
 def test_a_report_says_of_every_rule_what_it_was() -> None:

@@ -37,6 +37,9 @@ def judge_head(sheet: Sheet, head: Head, mode: Mode) -> bool:
         sheet.hold(status)
     elif 200 <= head.status < 400:
         sheet.find(status, expected="200", observed=str(head.status))
+    elif head.status in (400, 413, 422):
+        observed = f"{head.status}: refused, perhaps for its size"
+        sheet.find(status, Outcome.UNKNOWN, expected="200", observed=observed)
     else:
         busy = "the endpoint is busy" if head.status in TRANSIENT else "a refusal"
         sheet.find(status, Outcome.ERROR, expected="200", observed=f"{head.status}: {busy}")

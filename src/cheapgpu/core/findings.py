@@ -24,6 +24,20 @@ NOT_WHOLE = frozenset(
 )
 
 
+#: Rules that one exchange can settle for all: an answer that came too soon to be timed, or a
+#: request that was refused perhaps for its size, says nothing against another that showed more.
+DECIDED_ONCE = frozenset(
+    {
+        "accepted/integers",
+        "accepted/unicode",
+        "accepted/roles",
+        "whole/status",
+        "stream/status",
+        "stream/incremental",
+    }
+)
+
+
 class Outcome(IntEnum):
     """What looking at one rule gave; outcomes combine by taking the worst."""
 
@@ -174,12 +188,18 @@ def exchange_outcome(
 
 
 def combine(judgements: Iterable[Judgement]) -> dict[str, Outcome]:
-    """The worst outcome of each rule over several exchanges."""
-    rules: dict[str, Outcome] = {}
+    """The worst outcome of each rule over several exchanges.
+
+    Where one look that can decide is enough, a look that could not gives way to one that passed.
+    """
+    seen: dict[str, set[Outcome]] = {}
     for judgement in judgements:
         for rule, outcome in judgement.rules.items():
-            rules[rule] = max(rules.get(rule, Outcome.SKIP), outcome)
-    return rules
+            seen.setdefault(rule, set()).add(outcome)
+    for rule in DECIDED_ONCE & seen.keys():
+        if Outcome.PASS in seen[rule]:
+            seen[rule].discard(Outcome.UNKNOWN)
+    return {rule: max(outcomes) for rule, outcomes in seen.items()}
 
 
 def verdict(must: Iterable[Outcome], judgements: Iterable[Judgement]) -> Verdict:

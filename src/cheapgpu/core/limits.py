@@ -9,6 +9,8 @@ from typing import Final
 EVENT_BYTES: Final = 1 << 20
 #: Events in one stream.
 STREAM_EVENTS: Final = 1_000_000
+#: Lines of one stream that are not part of a plain event, such as comments.
+STREAM_LINES: Final = 2_000_000
 #: The body of an answer, in bytes.
 ANSWER_BYTES: Final = 64 << 20
 #: The body of a request, in bytes.

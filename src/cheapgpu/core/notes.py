@@ -34,13 +34,17 @@ def stream_notes(
         first = exchange.time_of(text.at + text.length - 1) or 0.0
         notes["first_content_ms"] = round((first - (exchange.sent or 0.0)) * 1000, 1)
         notes["duration_ms"] = round((exchange.closed.t - (exchange.sent or 0.0)) * 1000, 1)
-    values = [value for event in events if (value := _value(exchange.body, event)) is not None]
-    extra = sorted({name for value in values for name in _extra_of(value, "chunk")})
-    if extra:
-        notes["extra_members"] = extra[:_NAMES_KEPT]
-    if any("/delta/reasoning" in name for name in extra):
+    names: set[str] = set()
+    created = None
+    for event in events:
+        value = _value(exchange.body, event) or {}
+        created = value.get("created") if created is None else created
+        if len(names) < _NAMES_KEPT:
+            names |= _extra_of(value, "chunk")
+    if names:
+        notes["extra_members"] = sorted(names)[:_NAMES_KEPT]
+    if any("/delta/reasoning" in name for name in names):
         notes["reasoning"] = True
-    created = next((value["created"] for value in values if "created" in value), None)
     if isinstance(created, int) and created > _MILLISECONDS:
         notes["created"] = "in milliseconds"
     elif isinstance(created, int) and started is not None and created > started + 86400:

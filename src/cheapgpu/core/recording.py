@@ -29,7 +29,7 @@ from cheapgpu.core.exchange import (
 
 FORMAT: Final = "cheapgpu-recording/1"
 PROFILE: Final = "openai-chat-text-v1-draft.1"
-#: Parts of the names of header fields whose values are secrets.
+#: How the names of header fields end whose values are secrets.
 _SECRET_FIELDS: Final = ("api-key", "apikey", "token", "secret", "cookie")
 #: What stands in a recording instead of a credential.
 MASKED: Final = "***"
@@ -343,7 +343,7 @@ def _mask(name: str, value: str) -> str:
     if lower in ("authorization", "proxy-authorization"):
         scheme, space, key = value.partition(" ")
         return f"{scheme}{space}{MASKED}" if key else MASKED
-    return MASKED if any(part in lower for part in _SECRET_FIELDS) else value
+    return MASKED if lower.endswith(_SECRET_FIELDS) else value
 
 
 def _seconds(t: float) -> float:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cheapgpu.core.limits import EVENT_BYTES, STREAM_EVENTS
+from cheapgpu.core.limits import EVENT_BYTES, STREAM_EVENTS, STREAM_LINES
 
 _BOM = b"\xef\xbb\xbf"
 _LF = 0x0A
@@ -23,7 +23,7 @@ _OPENING = (b"data", b"event", b"id")
 _RETRY_DIGITS = 18
 
 #: Which limit made a reader stop before the end of the body.
-Overrun = Literal["event-bytes", "stream-events"]
+Overrun = Literal["event-bytes", "stream-events", "stream-lines"]
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -82,6 +82,7 @@ class EventReader:
         "_event_bytes",
         "_events_left",
         "_id",
+        "_lines_left",
         "_next_cr",
         "_position",
         "_raw",
@@ -104,6 +105,7 @@ class EventReader:
         *,
         event_bytes: int = EVENT_BYTES,
         stream_events: int = STREAM_EVENTS,
+        stream_lines: int = STREAM_LINES,
     ) -> None:
         """Start at the beginning of a body; `last_event_id` is carried from an earlier one."""
         self.comments = 0
@@ -113,6 +115,7 @@ class EventReader:
         self.at = 0
         self._event_bytes = event_bytes
         self._events_left = self._stream_events = stream_events
+        self._lines_left = stream_lines
         # The bytes being read, how far they were read, how far they were searched for a line end
         # in vain, and where the next CR stands (-1: nowhere).
         self._body = b""
@@ -297,7 +300,11 @@ class EventReader:
         """9.2.6, "process the field": the first colon splits name from value, one space goes."""
         if self.at + following - start - self._block_at > self._event_bytes:
             self.overrun = "event-bytes"
+        if not self._lines_left:
+            self.overrun = "stream-lines"
+        if self.overrun is not None:
             return
+        self._lines_left -= 1
         colon = body.find(b":", start, end)
         name = body[start:end] if colon < 0 else body[start:colon]
         if self._raw is not None:
@@ -331,6 +338,10 @@ class EventReader:
 
     def _blank(self, end: int) -> Event | None:
         """9.2.6, "dispatch the event": an id counts even where there is no data to dispatch."""
+        if not self._lines_left:
+            self.overrun = "stream-lines"
+            return None
+        self._lines_left -= 1
         self.last_event_id = self._id
         event = None
         if self._data is not None:

@@ -41,6 +41,11 @@ _APPLICABLE: Final[tuple[tuple[tuple[str, ...], frozenset[Step], str], ...]] = (
 )
 
 
+def asks_for_long(exchange: Exchange) -> bool:
+    """Whether a case asks for a long answer, so that increments can be seen."""
+    return exchange.case.startswith("stream-long")
+
+
 def judge_stream(
     sheet: Sheet, exchange: Exchange, wanted: Expectation
 ) -> tuple[StreamSummary, list[StreamEvent]]:
@@ -97,8 +102,7 @@ def _judge_increments(sheet: Sheet, exchange: Exchange, events: list[StreamEvent
     """
     rule = "stream/incremental"
     texts = [event for event in events if event.text]
-    asked = exchange.case.startswith("stream-long")
-    if not asked and len(texts) < LONG_EVENTS:
+    if not asks_for_long(exchange) and len(texts) < LONG_EVENTS:
         sheet.skip(f"judged on a long answer, from {LONG_EVENTS} events with text on", rule)
         return
     if not exchange.timed or exchange.sent is None:

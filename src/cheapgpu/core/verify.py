@@ -23,7 +23,7 @@ from cheapgpu.core.refusals import (
     judge_error_body,
     judge_error_json,
 )
-from cheapgpu.core.streaming import judge_stream
+from cheapgpu.core.streaming import asks_for_long, judge_stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,8 @@ def _judge_refusal(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expecta
     if wanted.rule is None and wanted.mode is not None:
         judge_acceptance(sheet, exchange, head, wanted)
         judge_head(sheet, head, wanted.mode)
+        if wanted.mode == "stream" and asks_for_long(exchange):
+            _nothing_to_time(sheet)
     judge_error_body(sheet, exchange, head)
 
 
@@ -163,10 +165,19 @@ def _judge_answer(
 def _no_answer(sheet: Sheet, exchange: Exchange, wanted: Expectation) -> None:
     """No head came: what was to be looked at could not be."""
     closed = exchange.closed
-    ours = " (we stopped waiting)" if closed.how in STOPPED_BY_US else ""
-    observed = f"no answer: {closed.detail or closed.how}{ours}"
+    ours = "we stopped waiting" if closed.how in STOPPED_BY_US else closed.how
+    observed = f"no answer: {closed.detail or ours}"
     rule = wanted.rule or (f"{wanted.mode}/status" if wanted.mode else "error/status")
     sheet.find(rule, Outcome.ERROR, observed=observed)
+    if rule == "stream/status" and asks_for_long(exchange):
+        _nothing_to_time(sheet)
+
+
+def _nothing_to_time(sheet: Sheet) -> None:
+    """A long answer was asked for and did not come: increments were not seen either."""
+    status = max(f.outcome for f in sheet.findings if f.rule == "stream/status")
+    if status is not Outcome.FAIL:
+        sheet.find("stream/incremental", status, observed="no answer to time")
 
 
 def _timed(finding: found.Finding, exchange: Exchange) -> found.Finding:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
+from cheapgpu.core.errors import CheapGPUError
 from cheapgpu.endpoint.gguf import MAGIC
 
 #: Seconds in which the engine must have loaded its model and be ready.
@@ -52,7 +53,7 @@ _SIGNALS = {
 }
 
 
-class EngineError(Exception):
+class EngineError(CheapGPUError):
     """The engine could not be started or stopped; the message says why and what may help."""
 
 

@@ -1,0 +1,230 @@
+"""`cheapgpu check`: asks an endpoint, judges its answers, and keeps the recording."""
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from cheapgpu.check.cases import STREAM_LONG
+from cheapgpu.check.events import CaseFinished, CaseStarted, Event, Listener, RunFinished
+from cheapgpu.check.limits import RUN_SECONDS, RUN_TOKENS, Budget, Limits
+from cheapgpu.check.masking import secrets_of
+from cheapgpu.check.plan import Plan
+from cheapgpu.check.recording_file import RecordingFile, unused_name
+from cheapgpu.check.run import run as run_plan
+from cheapgpu.check.target import parse_target, trusted
+from cheapgpu.cli import options
+from cheapgpu.cli.exit_codes import INTERRUPTED, exit_code
+from cheapgpu.cli.options import OptionError
+from cheapgpu.cli.output import complain, say
+from cheapgpu.core.errors import CheapGPUError
+from cheapgpu.core.limits import FIRST_BYTE_SECONDS
+from cheapgpu.report.document import document, to_json
+from cheapgpu.report.run import Run
+from cheapgpu.report.style import Style
+from cheapgpu.report.terminal import terminal_report
+
+#: A file with more bytes than this holds no key.
+_KEY_BYTES: Final = 8192
+
+
+def check(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The full inference_url, used as it stands.")
+    ],
+    *,
+    model: Annotated[str, typer.Option(metavar="ID", help="The supplier model id to ask for.")],
+    key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The environment variable with the key.")
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with the key and nothing else.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="RUN",
+            help="The recording to write: a new file (run-….jsonl).",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long an answer may take to begin.")
+    ] = FIRST_BYTE_SECONDS,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long the whole run may take.")
+    ] = RUN_SECONDS,
+    tokens: Annotated[
+        int, typer.Option(metavar="N", help="The completion tokens that the run may ask for.")
+    ] = RUN_TOKENS,
+    ceiling: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The largest max_completion_tokens that is admitted."),
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The authorities to trust instead of the system's (PEM)."
+        ),
+    ] = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+    color: options.ColourOption = "auto",
+    ascii: options.Ascii = False,  # noqa: A002 -- the option's name
+) -> int:
+    """Ask an endpoint, judge its answers, and keep the recording.
+
+    The key comes from the environment or a file, never from the command line. Nothing is sent
+    twice: there are no retries, and redirects are not followed. `cheapgpu verify RUN` judges the
+    recording again.
+    """
+    detail = options.detail_of(verbose=verbose, quiet=quiet)
+    style = options.style_of(color, ascii_only=ascii)
+    target = parse_target(url)
+    plan = Plan(
+        target=target,
+        model=model,
+        key=_key(key_env, key_file),
+        context=trusted(ca) if target.secure else None,
+        ceiling=ceiling,
+        limits=Limits(first_byte_seconds=timeout),
+        budget=Budget(seconds=budget, tokens=tokens),
+    )
+    path = output or unused_name(datetime.now().astimezone(), Path())
+    finished, interrupted = _run(plan, path, style)
+    run = Run(
+        report=finished.report,
+        exchanges=finished.recording.exchanges,
+        target=target.url,
+        source=str(path),
+        about=(f"model {model}", f"recorded {finished.recording.started}"),
+        commands=(
+            (f"cheapgpu verify {shlex.quote(str(path))}", "judges again, without the network"),
+        ),
+    )
+    answered = any(exchange.head is not None for exchange in run.exchanges)
+    if json:
+        say(to_json(document(run)))
+    elif answered:
+        say(terminal_report(run, style, detail))
+    lines = _remarks(finished)
+    if finished.stopped:
+        lines += [f"cheapgpu check: {finished.stopped}", f"  the recording is in {path}"]
+    complain("".join(f"{style.text(line)}\n" for line in lines))
+    return INTERRUPTED if interrupted else exit_code([finished.report.verdict])
+
+
+def _remarks(finished: RunFinished) -> list[str]:
+    """What a person may want to do otherwise next time."""
+    refused = [
+        exchange.case
+        for exchange in finished.recording.exchanges
+        if exchange.case.startswith(f"{STREAM_LONG.name}-")
+        and exchange.head is not None
+        and exchange.head.status in (400, 422)
+    ]
+    if not refused:
+        return []
+    remedy = "if the endpoint admits fewer tokens, give its output ceiling with --ceiling"
+    return [f"cheapgpu check: {refused[0]} was refused; {remedy}"]
+
+
+def _run(plan: Plan, path: Path, style: Style) -> tuple[RunFinished, bool]:
+    """Carry out a plan and record it; how it finished, and whether it was interrupted."""
+    finished: list[RunFinished] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            finished.append(event)
+
+    listeners: list[Listener] = [keep]
+    if sys.stderr.isatty():
+        listeners.append(progress(style))
+    with RecordingFile(path, secrets_of(plan.key)) as recording:
+        try:
+            interrupted = asyncio.run(_interruptible(plan, recording, *listeners))
+        except CheapGPUError:
+            raise
+        except BaseException:
+            complain(f"cheapgpu check: what was recorded is in {style.text(str(path))}\n")
+            raise
+    return finished[0], interrupted
+
+
+async def _interruptible(plan: Plan, *listeners: Listener) -> bool:
+    """Carry out a plan; the first SIGINT or SIGTERM closes it properly, the second ends all."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def interrupt() -> None:
+        for number in signals:
+            loop.remove_signal_handler(number)
+        if task is not None:
+            task.cancel()
+
+    for number in signals:
+        loop.add_signal_handler(number, interrupt)
+    with suppress(asyncio.CancelledError):
+        await run_plan(plan, *listeners)
+        return False
+    return True
+
+
+def progress(style: Style) -> Listener:
+    """Tell a person at a terminal what is being asked, and how it went."""
+    asked = False
+
+    def tell(event: Event) -> None:
+        nonlocal asked
+        match event:
+            case CaseStarted():
+                asked = not event.left_out
+                if asked:
+                    complain(f"{event.number:>3}/{event.cases}  {event.case.name:<22}")
+            case CaseFinished() if asked:
+                complain(f"{event.exchange.closed.t:>7.1f} s  {style.text(_came_to(event))}\n")
+            case _:
+                pass
+
+    return tell
+
+
+def _came_to(finished: CaseFinished) -> str:
+    """What a case came to, in a few words."""
+    exchange, judgement = finished.exchange, finished.judgement
+    if exchange.head is None:
+        return exchange.closed.detail
+    broken = len(judgement.broken)
+    rules = f", {broken} rule{'s' if broken > 1 else ''} broken" if broken else ""
+    return f"{exchange.head.status} {judgement.outcome}{rules}"
+
+
+def _key(variable: str | None, file: Path | None) -> str | None:
+    """Read the key; raises OptionError where it is not to be had."""
+    if variable is not None and file is not None:
+        raise OptionError("--key-env and --key-file exclude each other; give one")
+    if variable is not None:
+        key = os.environ.get(variable)
+        if not key:
+            state = "is empty" if key == "" else "is not set"
+            raise OptionError(f"--key-env: the variable {variable} {state}; put the key into it")
+        return key
+    if file is None:
+        return None
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_KEY_BYTES + 1)
+    except OSError as error:
+        raise OptionError(f"--key-file: {file}: {error.strerror}") from None
+    if len(data) > _KEY_BYTES:
+        raise OptionError(f"--key-file: {file} is too long; it must hold the key alone")
+    return data.decode("latin-1").removesuffix("\n").removesuffix("\r")

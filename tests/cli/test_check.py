@@ -1,0 +1,350 @@
+"""`cheapgpu check` as its user meets it."""
+
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cheapgpu.check.cases import CASES
+from cheapgpu.cli import run
+from cheapgpu.core import examples
+from cheapgpu.core.errors import RecordingError
+from cheapgpu.core.recording import read_recording
+from tests.check.conforming import Endpoint, Script
+from tests.check.servers import (
+    CERTIFICATE,
+    HANG,
+    STREAM_HEAD,
+    answering,
+    chunked,
+    served,
+    silent,
+    unused_port,
+)
+
+SCRIPT = Script()
+COMMAND = (sys.executable, "-c", "from cheapgpu.cli import main; main()", "check")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a folder and a key of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEY", SCRIPT.key)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """An endpoint that conforms, at a pace that shows increments and lasts over a second."""
+    with served(Endpoint(replace(SCRIPT, pause=0.005))) as url:
+        yield f"{url}/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def fast_endpoint() -> Iterator[str]:
+    """One that answers at once."""
+    with served(Endpoint(SCRIPT)) as url:
+        yield f"{url}/v1/chat/completions"
+
+
+def check(*arguments: str, model: str = SCRIPT.model) -> int:
+    """The exit code of `cheapgpu check` with these arguments."""
+    return run(["check", *arguments, "--model", model])
+
+
+def test_conforming_endpoint_gets_exit_code_0(
+    endpoint: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The verdict is printed, and the recording is kept under a name that tells when."""
+    assert check(endpoint, "--key-env", "KEY") == 0
+    out, err = capsys.readouterr()
+    assert "CONFORMS" in out
+    assert err == ""
+    (path,) = tmp_path.glob("run-*.jsonl")
+    assert path.name in out
+    assert SCRIPT.key.encode() not in path.read_bytes()
+
+
+def test_verify_says_the_same_of_the_recording(
+    endpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`cheapgpu verify` of the recording prints the very JSON of the check."""
+    code = check(endpoint, "--key-env", "KEY", "-o", "a.jsonl", "--json")
+    live = capsys.readouterr().out
+    assert run(["verify", "a.jsonl", "--json"]) == code
+    assert capsys.readouterr().out == live
+    assert json.loads(live)["verdict"] == "conforms"
+
+
+def test_wrong_answers_get_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """An endpoint that answers everybody does not conform."""
+    body = examples.completion()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    with served(answering(head % len(body) + body)) as url:
+        assert check(url, "-o", "a.jsonl", "-q") == 1
+    assert capsys.readouterr().out.startswith("DOES NOT CONFORM")
+
+
+def test_refused_key_is_not_established(
+    fast_endpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a key that is taken, nothing is established."""
+    assert check(fast_endpoint, "-o", "a.jsonl", "-q") == 3
+    assert capsys.readouterr().out.startswith("NOT ESTABLISHED")
+
+
+def test_key_from_a_file(fast_endpoint: str, tmp_path: Path) -> None:
+    """A key file may end with a line end."""
+    (tmp_path / "key").write_text(f"{SCRIPT.key}\n")
+    check(fast_endpoint, "--key-file", "key", "-o", "a.jsonl", "-q")
+    first = read_recording((tmp_path / "a.jsonl").read_bytes()).exchanges[0]
+    assert first.head is not None
+    assert first.head.status == 200
+
+
+# --- wrong use ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ftp://x/"], "URL: its scheme is 'ftp'"),
+        (["http://x/", "--key-env", "UNSET"], "--key-env: the variable UNSET is not set"),
+        (["http://x/", "--key-env", "EMPTY"], "--key-env: the variable EMPTY is empty"),
+        (["http://x/", "--key-env", "SPACED"], "key: is empty, or has a space"),
+        (["http://x/", "--key-file", "gone"], "--key-file: gone: No such file"),
+        (["http://x/", "--key-file", "long"], "--key-file: long is too long"),
+        (["http://x/", "--key-file", "lines"], "key: is empty, or has a space, a line break"),
+        (["http://x/", "--key-file", "k", "--key-env", "KEY"], "exclude each other"),
+        (["http://x/", "-o", "old.jsonl"], "-o: old.jsonl exists"),
+        (["http://x/", "-o", "gone/a.jsonl"], "-o: gone/a.jsonl: No such file"),
+        (["https://x/", "--ca", "gone.pem"], "--ca: gone.pem: No such file"),
+        (["http://x/", "--budget", "0"], "budget: is 0"),
+        (["http://x/", "--timeout", "nan"], "timeout: is nan"),
+        (["http://x/", "--tokens", "5"], "tokens: is 5"),
+        (["http://x/", "--ceiling", "0"], "ceiling: "),
+        (["http://x/", "-q", "-v"], "exclude each other"),
+        ([], "Missing argument"),
+    ],
+)
+def test_wrong_use_gets_exit_code_2_and_sends_nothing(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What cannot be meant is refused before anything is sent, with the option's name."""
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.setenv("SPACED", "two words")
+    (tmp_path / "long").write_text("k" * 9000)
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    (tmp_path / "old.jsonl").write_text("precious")
+    assert check(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert "two words" not in err
+    assert (tmp_path / "old.jsonl").read_text() == "precious"
+    assert not list(tmp_path.glob("run-*"))
+
+
+# --- endpoints that cannot be asked ---------------------------------------------------------------
+
+
+def test_unreachable_endpoint_gets_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what failed, where, and what to try; the recording is whole."""
+    port = unused_port()
+    assert check(f"http://127.0.0.1:{port}/v1", "-o", "a.jsonl") == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        f"cheapgpu check: 127.0.0.1:{port} cannot be reached: connection refused; "
+        "check that the endpoint runs, and its port\n"
+        "  the recording is in a.jsonl\n"
+    )
+    assert len(read_recording((tmp_path / "a.jsonl").read_bytes()).exchanges) == len(CASES)
+
+
+def test_unreachable_endpoint_has_json_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json the document is printed, whatever was seen."""
+    url = f"http://127.0.0.1:{unused_port()}/v1"
+    assert check(url, "-o", "a.jsonl", "--json") == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "not established"
+
+
+def test_hanging_endpoint_is_left_in_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """An endpoint that says nothing costs two waits, and gets one message."""
+    with served(silent) as url:
+        began = time.monotonic()
+        assert check(f"{url}/v1", "-o", "a.jsonl", "--timeout", "0.2") == 3
+    assert time.monotonic() - began < 10
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "is given up: 2 requests in a row ended by no answer within 0.2 s" in err
+
+
+def test_head_and_then_silence_ends_with_the_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    """An endpoint that answers with a head alone is left when the time of the run is over."""
+    with served(answering(STREAM_HEAD, HANG)) as url:
+        assert check(f"{url}/v1", "-o", "a.jsonl", "--budget", "0.5") == 3
+    assert "the 0.5 s of the run are over" in capsys.readouterr().err
+
+
+def test_untrusted_certificate_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A certificate of one's own needs --ca; with it the endpoint is asked."""
+    with served(Endpoint(SCRIPT), secure=True) as url:
+        assert check(f"{url}/v1", "--key-env", "KEY", "-o", "a.jsonl") == 3
+        err = capsys.readouterr().err
+        assert "cannot be reached: the certificate is not accepted: self" in err
+        assert "--ca FILE" in err
+        check(f"{url}/v1", "--key-env", "KEY", "-o", "b.jsonl", "--ca", str(CERTIFICATE), "-q")
+    exchanges = read_recording((tmp_path / "b.jsonl").read_bytes()).exchanges
+    assert all(exchange.head is not None for exchange in exchanges)
+
+
+def test_refused_long_question_points_to_the_ceiling(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a further question asks for more than is admitted, the remedy is named."""
+    with served(Endpoint(replace(SCRIPT, ceiling=300))) as url:
+        check(f"{url}/v1", "--key-env", "KEY", "-o", "a.jsonl")
+    assert "--ceiling" in capsys.readouterr().err
+
+
+# --- faults of our own ----------------------------------------------------------------------------
+
+
+def test_full_disk_ends_the_run(
+    fast_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recording that cannot be written on ends the run: nothing is judged without it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        assert check(fast_endpoint, "--key-env", "KEY", "-o", "a.jsonl") == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "-o: a.jsonl: File too large; the run was ended" in err
+    with pytest.raises(RecordingError, match="cut short"):
+        read_recording((tmp_path / "a.jsonl").read_bytes())
+
+
+def test_fault_of_the_program_says_where_the_recording_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fault that nobody foresaw ends in 70, and what was recorded is not lost."""
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a private matter")
+
+    monkeypatch.setattr("cheapgpu.cli.check.run_plan", fail)
+    assert check("http://127.0.0.1:9/", "-o", "a.jsonl") == 70
+    err = capsys.readouterr().err
+    assert "what was recorded is in a.jsonl" in err
+    assert "a private matter" not in err
+
+
+# --- interruptions --------------------------------------------------------------------------------
+
+
+def started(url: str, path: Path) -> subprocess.Popen[bytes]:
+    """A check of an endpoint that hangs within its first answer, once that has begun."""
+    process = subprocess.Popen(
+        [*COMMAND, url, "--model", "m", "-o", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    end = time.monotonic() + 30
+    while not (path.exists() and b'"kind": "read"' in path.read_bytes()):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_check_closes_its_recording(tmp_path: Path, number: signal.Signals) -> None:
+    """SIGINT and SIGTERM end with 130 and leave a recording that can be judged."""
+    path = tmp_path / "a.jsonl"
+    with served(answering(STREAM_HEAD, chunked(examples.RAIN), HANG)) as url:
+        process = started(url, path)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
+    assert b"CONFORMS" not in out
+    first, *others = read_recording(path.read_bytes()).exchanges
+    assert first.closed.how == "cancelled"
+    assert {exchange.closed.how for exchange in others} == {"cancelled"}
+
+
+def test_killed_check_leaves_a_file_that_is_refused(tmp_path: Path) -> None:
+    """After SIGKILL the file lacks its end, and `verify` judges nothing of it."""
+    path = tmp_path / "a.jsonl"
+    with served(answering(STREAM_HEAD, chunked(examples.RAIN), HANG)) as url:
+        process = started(url, path)
+        process.kill()
+        process.communicate(timeout=30)
+    with pytest.raises(RecordingError, match="cut short"):
+        read_recording(path.read_bytes())
+    assert run(["verify", str(path)]) == 2
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+def on_a_terminal(url: str, folder: Path) -> list[str]:
+    """The lines that a check writes to a terminal on standard error."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, url, "--model", SCRIPT.model, "--key-env", "KEY", "-q"],
+        stdout=subprocess.DEVNULL,
+        stderr=child,
+        cwd=folder,
+    )
+    os.close(child)
+    shown = b""
+    with suppress(OSError):  # which says on Linux that the last writer has gone
+        while piece := os.read(parent, 65_536):
+            shown += piece
+    os.close(parent)
+    process.wait(30)
+    return shown.decode().splitlines()
+
+
+def test_progress_is_shown_on_a_terminal(fast_endpoint: str, tmp_path: Path) -> None:
+    """On a terminal each case has a line on standard error, with what it came to."""
+    lines = on_a_terminal(fast_endpoint, tmp_path)
+    assert any("stream-short" in line and "200 complete" in line for line in lines)
+    assert any("no-key" in line and "401 refused" in line for line in lines)
+
+
+def test_cases_that_were_left_out_are_no_progress(tmp_path: Path) -> None:
+    """Where a run stops, only what was asked is shown, and why it stopped."""
+    lines = on_a_terminal(f"http://127.0.0.1:{unused_port()}/v1", tmp_path)
+    assert "stream-short" in lines[0]
+    assert lines[0].endswith("connection refused")
+    assert lines[1].startswith("cheapgpu check: 127.0.0.1")
+    assert len(lines) == 3
+
+
+def test_no_progress_without_a_terminal(
+    fast_endpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where standard error is no terminal, nothing is written to it."""
+    check(fast_endpoint, "--key-env", "KEY", "-o", "a.jsonl", "-q")
+    assert capsys.readouterr().err == ""
