@@ -30,10 +30,11 @@ def test_every_value_stands_where_its_pointer_says(value: Any) -> None:
 
 
 def test_a_missing_member_is_placed_at_what_should_hold_it() -> None:
-    """A pointer that leads nowhere gives the nearest value around it."""
+    """A pointer that leads nowhere gives the bracket before which the member belongs."""
     data = b' {"a": {"b": 1}}'
-    assert place(data, "/a/c") == (7, 15)
-    assert place(data, "/x/y") == (1, 16)
+    assert place(data, "/a/b") == (13, 14)
+    assert place(data, "/a/c") == (14, 15)
+    assert place(data, "/x/y") == (15, 16)
     assert place(b"", "/x") == (0, 0)
 
 

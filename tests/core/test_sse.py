@@ -138,6 +138,17 @@ def test_more_lines_than_the_limit_end_the_reading(pieces: int) -> None:
     assert len(read(cut, stream_lines=12)[0]) == 1
 
 
+@pytest.mark.parametrize("pieces", [1, 5, 1000])
+@pytest.mark.parametrize("limit", [0, 4, 9, 13, 27])
+def test_a_body_is_read_up_to_its_limit(pieces: int, limit: int) -> None:
+    """What stands whole before the limit of the body is read, however it came; nothing after it."""
+    body = b"data: a\n\n" * 3 + b"data: b\n\n"
+    cut = [body[n : n + pieces] for n in range(0, len(body), pieces)]
+    events, _, reader = read(cut, body_bytes=limit)
+    assert (len(events), reader.overrun) == (limit // 9, "body-bytes")
+    assert read(cut, body_bytes=len(body))[2].overrun is None
+
+
 def test_heartbeats_do_not_pile_up() -> None:
     """Comments and unknown fields without a blank line are forgotten at their line end."""
     reader = EventReader(event_bytes=100)

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from cheapgpu.core import stream_verifier
 from cheapgpu.core.chunk_shape import shape_of
 from cheapgpu.core.limits import FINDINGS_KEPT
 from cheapgpu.core.stream_verifier import StreamEvent, StreamSummary, StreamVerifier
@@ -77,6 +76,8 @@ def check_agreement(seed: int) -> None:
         limits["stream_events"] = chance.randint(1, 20)
     if chance.random() < 0.1:
         limits["event_bytes"] = chance.randint(150, 300)
+    if chance.random() < 0.1:
+        limits["body_bytes"] = chance.randint(0, len(body) + 10)
     plain = read([body], fast=False, **limits)
     for reads in ([body], split(body, chance), split(body, chance)):
         assert read(reads, **limits) == plain, (seed, body)
@@ -122,14 +123,14 @@ def test_text_is_given_decoded_and_as_a_json_string() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100, 10_000])
-def test_a_body_over_the_limit_is_read_up_to_it(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_over_the_limit_is_read_up_to_it(size: int) -> None:
     """Where the limit of the body falls, reading stops; what came before is judged as ever."""
     body = b"".join(stream(["a"] * 20))
-    monkeypatch.setattr(stream_verifier, "ANSWER_BYTES", len(body) - 50)
     pieces = [body[n : n + size] for n in range(0, len(body), size)]
-    seen, summary = read(pieces)
-    assert (len(seen), summary.stopped, summary.outcome) == (22, True, "unknown")
-    assert {f.outcome.word for f in summary.findings} == {"unknown", "error"}
+    for fast in (True, False):
+        seen, summary = read(pieces, fast=fast, body_bytes=len(body) - 50)
+        assert (len(seen), summary.stopped, summary.outcome) == (22, True, "unknown")
+        assert {f.outcome.word for f in summary.findings} == {"unknown", "error"}
 
 
 def test_a_stream_with_findings_of_every_kind_keeps_few() -> None:

@@ -346,6 +346,9 @@ def test_a_run_conforms_only_if_success_was_seen_and_nothing_failed() -> None:
     assert verify([exchange(failed)]).verdict == "not established"
     assert judge(exchange(failed)).skipped["stream/done-present"] == "ended by error"
     assert verify([]).verdict == "not established"
+    assert judge(exchange(failed)).unseen == "the endpoint reported an error in the stream"
+    assert judge(exchange(how="timeout")).unseen == "we stopped reading before the answer ended"
+    assert judge(unanswered()).unseen == "no answer came"
 
 
 def test_one_look_that_can_decide_is_enough() -> None:
@@ -363,10 +366,11 @@ def test_one_look_that_can_decide_is_enough() -> None:
 
 def test_a_report_says_of_every_rule_what_it_was() -> None:
     """Rules that nothing called for are skipped with a reason; the worst outcome wins."""
-    report = verify([exchange(), exchange(STREAM_BODY[:-1])], started="2026-11-30T00:00:00Z")
+    report = verify([exchange(STREAM_BODY[:-1]), whole()], started="2026-11-30T00:00:00Z")
     assert report.rules["stream/events-complete"] is Outcome.FAIL
     assert report.rules["stream/id-constant"] is Outcome.PASS
-    assert report.skipped["whole/json"] == "no exchange called for it"
+    assert report.skipped["stream/done-present"] == "follows from stream/events-complete"
+    assert report.skipped["error/json"] == "no exchange called for it"
     assert report.skipped["stream/incremental"].startswith("judged on a long answer")
     assert set(report.skipped) == {r for r, o in report.rules.items() if o is Outcome.SKIP}
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from cheapgpu.cli.selection import narrow, selected
 from cheapgpu.core.exchange import Closed
 from cheapgpu.report.reasons import open_reasons
 from tests.report.runs import (
@@ -17,9 +18,9 @@ def test_each_exchange_without_success_has_its_reason() -> None:
     """An error in the stream, silence and a cut by us are three reasons."""
     reasons = open_reasons(nothing_established())
     assert reasons[:3] == [
-        "stream-short: the endpoint reported an error in the stream: no success was seen",
+        "stream-short: the endpoint reported an error in the stream",
         "stream-usage: no answer came",
-        "stream-cut: we stopped reading before the answer ended: no success was seen",
+        "stream-cut: we stopped reading before the answer ended",
     ]
 
 
@@ -36,7 +37,8 @@ def test_an_answer_past_our_limits_has_a_reason() -> None:
     body = b'{"a":' + b"[" * 200 + b"]" * 200 + b"}"
     read = replace(deep.reads[0], data=body)
     run = run_of(replace(deep, reads=(read,), closed=Closed(t=0.1, how="chunked-end")))
-    assert open_reasons(run)[0] == ("deep: the answer was not read to its end: no success was seen")
+    reason = "deep: the answer was beyond a limit of ours"
+    assert open_reasons(run)[0] == reason
 
 
 def test_a_decided_verdict_needs_no_reason() -> None:
@@ -47,3 +49,10 @@ def test_a_decided_verdict_needs_no_reason() -> None:
 def test_nothing_to_judge_is_a_reason() -> None:
     """A run without exchanges establishes nothing, and says so."""
     assert open_reasons(run_of()) == ["no MUST rule was looked at"]
+
+
+def test_a_rule_that_was_left_out_decides_nothing() -> None:
+    """An answer that broke only what was not selected conforms in what was."""
+    run = run_of(example("stream/usage-alone", "stream-short"))
+    left_out = replace(run, report=narrow(run.report, selected([], ["stream/usage-alone"])))
+    assert (left_out.report.verdict, open_reasons(left_out)) == ("conforms", [])

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 #: Command → the module that has a function, or an app of commands, of that name; and what it does.
 COMMANDS: Final = {
-    "demo": (
-        "demo",
-        "Start llama.cpp with a small model, check it, and show what it gets wrong and where.",
-    ),
+    "demo": ("demo", "Check a real engine on this machine, and show what it gets wrong."),
     "check": ("check", "Ask an endpoint, judge its answers, and keep the recording."),
     "verify": ("verify", "Judge recordings and saved answers, without the network."),
     "rules": ("rules", "List the rules."),

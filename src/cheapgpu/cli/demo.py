@@ -54,7 +54,7 @@ def demo(
     color: options.ColourOption = "auto",
     ascii: options.Ascii = False,  # noqa: A002 -- the option's name
 ) -> int:
-    """Start llama.cpp with a small model, check it, and show what it gets wrong and where.
+    """Check a real engine on this machine, and show what it gets wrong.
 
     Nothing leaves this machine: the engine listens on a loopback port, with a key of its own, and
     ends with this command. Exits 0 once the verdict is shown, whatever it is.

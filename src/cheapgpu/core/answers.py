@@ -5,7 +5,9 @@ from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
 from cheapgpu.core.expectation import TRANSIENT, Expectation, Mode
 from cheapgpu.core.findings import Outcome, Sheet
 from cheapgpu.core.messages import Completion, completion_of
+from cheapgpu.core.places import place
 from cheapgpu.core.refusals import judge_document
+from cheapgpu.core.schema import quoted
 from cheapgpu.core.sse import essence
 from cheapgpu.core.stream_verifier import Ending
 from cheapgpu.core.strict_json import Unreadable
@@ -90,15 +92,22 @@ def judge_whole(
     if isinstance(value, Unreadable) or not isinstance(value, dict):
         return None, _judge_unreadable(sheet, value, exchange.body)
     sheet.hold("whole/json")
-    if not judge_document(sheet, "whole/schema", "completion", value, exchange.body):
-        model = value.get("model")
-        if wanted.model is not None and isinstance(model, str) and model:
-            _judge_model(sheet, model, wanted.model)
+    valid = judge_document(sheet, "whole/schema", "completion", value, exchange.body)
+    model = value.get("model")
+    if wanted.model is not None and isinstance(model, str) and model:
+        _test(
+            sheet,
+            exchange.body,
+            "whole/model-echoed",
+            "/model",
+            holds=model == wanted.model,
+            expected=quoted(wanted.model),
+            observed=quoted(model),
+        )
+    if not valid:
         return None, False
     completion = completion_of(value)
-    if wanted.model is not None:
-        _judge_model(sheet, completion.model, wanted.model)
-    _judge_usage(sheet, completion, wanted.limit)
+    _judge_usage(sheet, exchange.body, completion, wanted.limit)
     return completion, False
 
 
@@ -118,24 +127,42 @@ def _judge_unreadable(sheet: Sheet, value: object, body: bytes) -> bool:
     return too_deep
 
 
-def _judge_model(sheet: Sheet, model: str, wanted: str) -> None:
-    sheet.test(
-        "whole/model-echoed", holds=model == wanted, expected=f'"{wanted}"', observed=f'"{model}"'
-    )
+def _test(  # noqa: PLR0913 -- the fields of a finding
+    sheet: Sheet,
+    body: bytes,
+    rule: str,
+    pointer: str,
+    *,
+    holds: bool,
+    expected: str,
+    observed: str,
+) -> None:
+    """Say of a rule about one member whether it holds, and where the member stands if not."""
+    if holds:
+        sheet.hold(rule)
+        return
+    start, end = place(body, pointer)
+    sheet.find(rule, expected=expected, observed=observed, at=start, length=end - start)
 
 
-def _judge_usage(sheet: Sheet, completion: Completion, limit: int | None) -> None:
+def _judge_usage(sheet: Sheet, body: bytes, completion: Completion, limit: int | None) -> None:
     usage = completion.usage
     total = usage.prompt_tokens + usage.completion_tokens
-    sheet.test(
+    _test(
+        sheet,
+        body,
         "whole/usage-adds-up",
+        "/usage/total_tokens",
         holds=usage.adds_up,
         expected=f"{usage.prompt_tokens} + {usage.completion_tokens} = {total}",
         observed=str(usage.total_tokens),
     )
     if limit is not None:
-        sheet.test(
+        _test(
+            sheet,
+            body,
             "whole/usage-within-limit",
+            "/usage/completion_tokens",
             holds=usage.completion_tokens <= limit,
             expected=f"at most {limit} completion tokens",
             observed=str(usage.completion_tokens),

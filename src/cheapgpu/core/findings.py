@@ -95,6 +95,8 @@ class Judgement:
     #: The worst outcome of each rule that this exchange has something to say about.
     rules: dict[str, Outcome]
     findings: tuple[Finding, ...]
+    #: Why no success could be seen though no rule need be broken; "" where it could.
+    unseen: str = ""
     #: Measured, never judged.
     notes: dict[str, Any] = field(default_factory=dict)
     #: Rules that were not looked at, with the reason.
@@ -205,13 +207,13 @@ def combine(judgements: Iterable[Judgement]) -> dict[str, Outcome]:
 def verdict(must: Iterable[Outcome], judgements: Iterable[Judgement]) -> Verdict:
     """Combine the outcomes of the selected MUST rules into the verdict of a run.
 
-    An exchange that failed without breaking a rule (an error within the stream is a permitted way
-    to fail) or that stayed unknown leaves the verdict open: success was not seen.
+    An exchange in which no success could be seen leaves the verdict open: an error within the
+    stream is a permitted way to fail, and where we stopped reading nobody knows.
     """
     outcomes = [outcome for outcome in must if outcome is not Outcome.SKIP]
     if Outcome.FAIL in outcomes:
         return "does not conform"
-    open_ended = any(judgement.outcome in ("failed", "unknown") for judgement in judgements)
+    open_ended = any(judgement.unseen for judgement in judgements)
     if outcomes and not open_ended and all(outcome is Outcome.PASS for outcome in outcomes):
         return "conforms"
     return "not established"

@@ -32,11 +32,17 @@ def duplicate_name(data: bytes) -> Span | None:
 
 
 def place(data: bytes, pointer: str) -> Span:
-    """Return where the value at `pointer` stands, or the nearest value that encloses the place."""
+    """Return where the value at `pointer` stands.
+
+    A member that is missing belongs before the closing bracket of what should hold it: the place is
+    that bracket, of the nearest value that there is.
+    """
     found = spans(data)
+    missing = pointer not in found
     while pointer and pointer not in found:
         pointer = pointer.rpartition("/")[0]
-    return found.get(pointer, (0, len(data)))
+    start, end = found.get(pointer, (0, len(data)))
+    return (end - 1, end) if missing and end > start else (start, end)
 
 
 def token(name: str | int) -> str:

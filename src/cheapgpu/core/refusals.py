@@ -23,8 +23,7 @@ def judge_admission(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expect
     fits = " or ".join(str(status) for status in wanted.refusals)
     got = f"{head.status} {essence(head.header('content-type'))}".rstrip()
     if 200 <= head.status < 300:
-        why = f"{wanted.outside.param or 'body'}: " if wanted.outside else ""
-        sheet.find(rule, expected=fits, observed=f"{why}{got}")
+        sheet.find(rule, expected=fits, observed=got)
         if rule.startswith("auth/"):
             sheet.find("auth/refused-before-inference", expected=fits, observed=got, follows=rule)
     elif head.status in wanted.refusals:

@@ -53,10 +53,10 @@ def select(patterns: Iterable[str]) -> list[Rule]:
 
 
 def _nearest(pattern: str) -> list[str]:
-    near = difflib.get_close_matches(pattern, BY_ID, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(pattern, BY_ID, n=3, cutoff=0.8)
     if not near:
         near = [rule for rule in BY_ID if rule.partition("/")[2] == pattern][:3]
     if not near and "/" not in pattern:
         names = {rule.partition("/")[2]: rule for rule in BY_ID}
-        near = [names[name] for name in difflib.get_close_matches(pattern, names, n=3)]
+        near = [names[name] for name in difflib.get_close_matches(pattern, names, n=3, cutoff=0.7)]
     return near

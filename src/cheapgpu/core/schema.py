@@ -93,6 +93,11 @@ def quote(value: object) -> str:
     return describe(value)
 
 
+def quoted(name: str) -> str:
+    """A name of the protocol (an id, a model), cut where it would fill the page."""
+    return f'"{name}"' if len(name) <= 64 else f'"{name[:63]}…"'
+
+
 @functools.cache
 def _validator(document: Document) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(

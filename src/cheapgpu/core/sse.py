@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cheapgpu.core.limits import EVENT_BYTES, STREAM_EVENTS, STREAM_LINES
+from cheapgpu.core.limits import ANSWER_BYTES, EVENT_BYTES, STREAM_EVENTS, STREAM_LINES
 
 _BOM = b"\xef\xbb\xbf"
 _LF = 0x0A
@@ -23,7 +23,7 @@ _OPENING = (b"data", b"event", b"id")
 _RETRY_DIGITS = 18
 
 #: Which limit made a reader stop before the end of the body.
-Overrun = Literal["event-bytes", "stream-events", "stream-lines"]
+Overrun = Literal["event-bytes", "stream-events", "stream-lines", "body-bytes"]
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -77,10 +77,12 @@ class EventReader:
     __slots__ = (
         "_block_at",
         "_body",
+        "_body_bytes",
         "_data",
         "_data_at",
         "_event_bytes",
         "_events_left",
+        "_full",
         "_id",
         "_lines_left",
         "_next_cr",
@@ -106,6 +108,7 @@ class EventReader:
         event_bytes: int = EVENT_BYTES,
         stream_events: int = STREAM_EVENTS,
         stream_lines: int = STREAM_LINES,
+        body_bytes: int = ANSWER_BYTES,
     ) -> None:
         """Start at the beginning of a body; `last_event_id` is carried from an earlier one."""
         self.comments = 0
@@ -116,6 +119,8 @@ class EventReader:
         self._event_bytes = event_bytes
         self._events_left = self._stream_events = stream_events
         self._lines_left = stream_lines
+        self._body_bytes = body_bytes
+        self._full = False
         # The bytes being read, how far they were read, how far they were searched for a line end
         # in vain, and where the next CR stands (-1: nowhere).
         self._body = b""
@@ -139,6 +144,11 @@ class EventReader:
         if self.overrun is not None:
             return
         tail = self._tail
+        waiting = len(self._body) - self._position if tail is None else len(tail)
+        room = self._body_bytes - self.at - waiting
+        if len(chunk) > room:
+            chunk = chunk[:room]
+            self._full = True
         if tail is None:
             self._body = self._body[self._position :] + chunk if self._body else chunk
             self._position = self._searched = 0
@@ -149,6 +159,8 @@ class EventReader:
             tail += chunk
             if self.at + len(tail) - self._block_at > self._event_bytes:
                 self.overrun = "event-bytes"
+            elif self._full:
+                self.overrun = "body-bytes"
             return
         self._next_cr = self._body.find(b"\r", self._searched)
         if not self._started:
@@ -270,6 +282,8 @@ class EventReader:
             self._tail = bytearray(memoryview(body)[position:])
             if self.at + len(self._tail) - self._block_at > self._event_bytes:
                 self.overrun = "event-bytes"
+        if self._full and self.overrun is None:
+            self.overrun = "body-bytes"
         self._body = b""
         self._position = self._searched = 0
         self._next_cr = -1

@@ -43,6 +43,7 @@ _SEEN: Final[dict[Step, str]] = {
 _SHOWN: Final = 16
 #: The member of a chunk that a rule of the table is about, where it is not the whole chunk.
 _BLAMED: Final = {
+    "quiet-after-terminal": "/choices/0",
     "usage-alone": "/usage",
     "usage-once": "/usage",
     "terminal-once": "/choices/0/finish_reason",
@@ -322,7 +323,7 @@ class StreamJudge:
             if self.id is None:
                 self.id = reading.id
             else:
-                self._blame("id-constant", _quoted(self.id), _quoted(reading.id), "/id")
+                self._blame("id-constant", schema.quoted(self.id), schema.quoted(reading.id), "/id")
         if reading.created is not None and reading.created != self.created:
             if self.created is None:
                 self.created = reading.created
@@ -333,7 +334,12 @@ class StreamJudge:
             if self.model is None:
                 self.model = reading.model
             else:
-                self._blame("model-echoed", _quoted(self.model), _quoted(reading.model), "/model")
+                self._blame(
+                    "model-echoed",
+                    schema.quoted(self.model),
+                    schema.quoted(reading.model),
+                    "/model",
+                )
 
     def _counts(self, reading: Reading) -> None:
         """Profile, "Usage and abnormal termination": the sum; and our limit on the output."""
@@ -387,8 +393,3 @@ class StreamJudge:
 def _in_order(finding: Finding) -> tuple[bool, int, str]:
     """By place in the body; what has none comes last."""
     return finding.at is None, finding.at or 0, finding.rule
-
-
-def _quoted(name: str) -> str:
-    """A name of the protocol (an id, a model), cut where it would fill the page."""
-    return f'"{name}"' if len(name) <= 64 else f'"{name[:63]}…"'

@@ -49,6 +49,7 @@ class StreamVerifier:
 
     __slots__ = (
         "_between",
+        "_body_bytes",
         "_event_bytes",
         "_fast",
         "_judge",
@@ -64,7 +65,7 @@ class StreamVerifier:
         "_window",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what is expected, and the limits
         self,
         *,
         model: str | None = None,
@@ -72,12 +73,16 @@ class StreamVerifier:
         fast: bool = True,
         event_bytes: int = EVENT_BYTES,
         stream_events: int = STREAM_EVENTS,
+        body_bytes: int = ANSWER_BYTES,
     ) -> None:
         """Expect a stream of `model` with at most `limit` completion tokens."""
         self._judge = StreamJudge(model, limit)
-        self._reader = EventReader(event_bytes=event_bytes, stream_events=stream_events)
+        self._reader = EventReader(
+            event_bytes=event_bytes, stream_events=stream_events, body_bytes=body_bytes
+        )
         self._event_bytes = event_bytes
         self._stream_events = stream_events
+        self._body_bytes = body_bytes
         self._received = 0
         # UTF-8 that is not ASCII: the decoder (None until some comes), and whether it waits for the
         # rest of a character. Once a byte was bad nothing more is decoded.
@@ -134,7 +139,7 @@ class StreamVerifier:
                 and chunk[-1] == _LF
                 and chunk.find(b"\r") < 0
                 and size <= self._event_bytes
-                and self._received + size <= ANSWER_BYTES
+                and self._received + size <= self._body_bytes
                 and self._judge.events < self._stream_events
             ):
                 event = self._familiar(shape, chunk[6:-2], self._received, size)
@@ -161,7 +166,7 @@ class StreamVerifier:
         received = self._received + size
         if (
             size > self._event_bytes
-            or received > ANSWER_BYTES
+            or received > self._body_bytes
             or judge.events >= self._stream_events
         ):
             return False
@@ -172,8 +177,6 @@ class StreamVerifier:
     def _feed(self, chunk: bytes) -> list[StreamEvent]:
         size = len(chunk)
         at = self._received
-        if at + size > ANSWER_BYTES:
-            return self._feed_last(chunk)
         if self._utf8_waiting or not chunk.isascii():
             self._check_utf8(chunk)
         self._received = at + size
@@ -181,7 +184,7 @@ class StreamVerifier:
         reader, judge = self._reader, self._judge
         if self._between or reader.can_skip(chunk):
             position = 0
-            if self._fast and chunk.find(b"\r") < 0:
+            if self._fast and at + size <= self._body_bytes and chunk.find(b"\r") < 0:
                 position = self._plain_events(chunk, at, events)
                 if position == size:
                     self._ready = self._template
@@ -196,13 +199,6 @@ class StreamVerifier:
             self._forget()
         self._between = reader.idle
         self._ready = self._template if self._between else None
-        return events
-
-    def _feed_last(self, chunk: bytes) -> list[StreamEvent]:
-        """Take what is left under the limit of the body, wherever the read crossed it."""
-        left = ANSWER_BYTES - self._received
-        events = self._feed(chunk[:left]) if left else []
-        self._judge.limited = True
         return events
 
     def _plain_events(self, chunk: bytes, base: int, events: list[StreamEvent]) -> int:

@@ -25,6 +25,8 @@ from cheapgpu.core.refusals import (
 )
 from cheapgpu.core.streaming import asks_for_long, judge_stream
 
+_STOPPED = "we stopped reading before the answer ended"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -58,8 +60,10 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
     wanted = expectation(exchange)
     head = exchange.head
     answer = _Answer()
+    unseen = ""
     if head is None and exchange.timed:
         outcome: ExchangeOutcome = "unknown"
+        unseen = "no answer came"
         _no_answer(sheet, exchange, wanted)
     elif head is not None and not 200 <= head.status < 300:
         outcome = "refused"
@@ -76,6 +80,11 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
         outcome = found.exchange_outcome(
             sheet.findings, failed=answer.failed, stopped=answer.stopped
         )
+        if answer.failed:
+            unseen = "the endpoint reported an error in the stream"
+        elif answer.stopped:
+            ours = exchange.closed.how in STOPPED_BY_US
+            unseen = _STOPPED if ours else "the answer was beyond a limit of ours"
         if wanted.outside is not None:
             outcome = "failed"
     return Judgement(
@@ -85,6 +94,7 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
         usage=answer.usage,
         rules=found.worst(sheet.findings),
         findings=tuple(_timed(finding, exchange) for finding in sheet.findings),
+        unseen=unseen,
         notes=answer.notes or {},
         skipped=sheet.skipped,
     )
@@ -99,6 +109,8 @@ def report(judgements: Sequence[Judgement]) -> Report:
     reasons: dict[str, str] = {}
     for judgement in judgements:
         reasons.update(judgement.skipped)
+        follows = (f for f in judgement.findings if f.follows)
+        reasons.update({f.rule: f"follows from {f.follows}" for f in follows})
     by_rule = {rule.id: outcomes.get(rule.id, Outcome.SKIP) for rule in rules.RULES}
     must = (by_rule[rule.id] for rule in rules.RULES if rule.level == "MUST")
     return Report(

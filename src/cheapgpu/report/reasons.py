@@ -1,7 +1,6 @@
 """Why a verdict stayed open, in words: no fault was seen, but no success either."""
 
-from cheapgpu.core.exchange import STOPPED_BY_US, Exchange
-from cheapgpu.core.findings import Judgement, Outcome
+from cheapgpu.core.findings import Outcome
 from cheapgpu.core.rules import RULES
 from cheapgpu.report.run import Run
 
@@ -11,9 +10,9 @@ def open_reasons(run: Run) -> list[str]:
     if run.report.verdict != "not established":
         return []
     reasons = [
-        f"{exchange.case}: {reason}"
-        for exchange, judgement in run.pairs()
-        if (reason := _reason(exchange, judgement))
+        f"{judgement.case}: {judgement.unseen}"
+        for judgement in run.report.judgements
+        if judgement.unseen
     ]
     undecided = [
         rule.id
@@ -26,16 +25,3 @@ def open_reasons(run: Run) -> list[str]:
     if all(outcome is Outcome.SKIP for outcome in must):
         reasons.append("no MUST rule was looked at")
     return reasons
-
-
-def _reason(exchange: Exchange, judgement: Judgement) -> str:
-    """Why an exchange that broke nothing shows no success; "" if it does, or is a refusal."""
-    if judgement.outcome == "failed" and not judgement.broken:
-        return "the endpoint reported an error in the stream: no success was seen"
-    if judgement.outcome != "unknown":
-        return ""
-    if exchange.head is None and exchange.timed:
-        return "no answer came"
-    if exchange.closed.how in STOPPED_BY_US:
-        return "we stopped reading before the answer ended: no success was seen"
-    return "the answer was not read to its end: no success was seen"
