@@ -55,3 +55,9 @@ def test_the_docs_speak_of_the_project_only() -> None:
     """No page names a machine's path or a registry's host."""
     for page in DOCS:
         assert not re.search(r"/(root|work|home)/|pypi|npmjs|debian\.org", page.read_text()), page
+
+
+def test_every_rule_has_a_remedy() -> None:
+    """The page for suppliers says of every rule what to change, and knows no other."""
+    named = re.findall(r"`([a-z]+/[a-z0-9_-]+)`", Path("docs/suppliers.md").read_text())
+    assert set(named) - {"text/event-stream", "application/json"} == {rule.id for rule in RULES}

@@ -41,7 +41,7 @@ def test_a_request_within_the_profile_is_decoded() -> None:
 @pytest.mark.parametrize("rule", [r for r in RULES if r.area == "refuse"], ids=lambda r: r.id)
 def test_each_rule_names_its_own_fault(rule: Any) -> None:
     """The request that explains a rule of `refuse/` is refused by that rule."""
-    if rule.id == "refuse/unknown-model":
+    if rule.judge != "request.decode_request" and rule.id != "refuse/content-type":
         assert isinstance(decode_request(rule.request), ChatRequest)
         return
     found = refuse_content_type(rule.content_type) or decode_request(rule.request)

@@ -160,6 +160,13 @@ PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
         (exchange(ERROR, status=503, headers=JSON), "refused", {"stream/status": "error"}),
         (whole(ERROR, status=307), "refused", {"whole/status": "fail"}),
         (whole(b"", status=204), "failed", {"whole/status": "fail"}),
+        # A limit over the ceiling.
+        (whole(ceiling=63), "failed", {"refuse/limit-over-ceiling": "fail"}),
+        (whole(ceiling=64), "complete", {}),
+        (whole(ERROR, status=422, ceiling=8), "refused", {}),
+        # We left on purpose: what was seen is judged, what would have come later is not.
+        (exchange(STREAM_BODY[:600], how="left"), "unknown", {}),
+        (exchange(RAIN + STOP + STOP, how="left"), "failed", {"stream/terminal-once": "fail"}),
         # The body of a refusal.
         (whole(b"<html>", status=502, headers=(("content-type", "text/html"),)), "refused",
          {"whole/status": "error", "error/content-type": "advice"}),

@@ -8,7 +8,7 @@ from pathlib import Path
 from cheapgpu.cli.rules import judged_example
 from cheapgpu.core.exchange import Closed, Exchange, Head, Read
 from cheapgpu.core.recording import read_recording
-from cheapgpu.core.rules import BY_ID, RULES
+from cheapgpu.core.rules import BY_ID, RULES, Rule
 from cheapgpu.core.verify import verify
 from cheapgpu.report.run import Run
 
@@ -19,7 +19,7 @@ CORPUS = DATA / "corpus"
 def run_of(*exchanges: Exchange) -> Run:
     """What these exchanges prove, as `check` would report it."""
     return Run(
-        report=verify(exchanges),
+        report=verify(exchanges, count_tokens=lambda text: len(text.split())),
         exchanges=exchanges,
         target="https://gpu7.example/v1/chat/completions",
         source="run.jsonl",
@@ -43,7 +43,7 @@ def recorded(name: str) -> Run:
 def example(rule: str, case: str = "example", *, good: bool = False) -> Exchange:
     """The good or the bad example of a rule, as the exchange of a case."""
     known = BY_ID[rule]
-    (exchange,) = judged_example(known, known.good if good else known.bad).exchanges
+    *_, exchange = judged_example(known, known.good if good else known.bad).exchanges
     return replace(exchange, case=case)
 
 
@@ -59,10 +59,17 @@ def bare(body: bytes, **head: str) -> Exchange:
     )
 
 
+def staged_cases(rule: Rule, *, good: bool) -> list[Exchange]:
+    """The exchanges of a rule's example, each as a case of its own."""
+    name = rule.id.replace("/", "-")
+    *before, last = judged_example(rule, rule.good if good else rule.bad).exchanges
+    return [*(replace(one, case=f"{name}-before") for one in before), replace(last, case=name)]
+
+
 @cache
 def everything_wrong() -> Run:
     """An endpoint that breaks every rule, each in a case of its own."""
-    return run_of(*(example(rule.id, rule.id.replace("/", "-")) for rule in RULES))
+    return run_of(*(one for rule in RULES for one in staged_cases(rule, good=False)))
 
 
 @cache
@@ -71,9 +78,10 @@ def everything_right() -> Run:
     failing = ("stream/error-schema", "stream/error-is-final")
     return run_of(
         *(
-            example(rule.id, rule.id.replace("/", "-"), good=True)
+            one
             for rule in RULES
             if rule.id not in failing
+            for one in staged_cases(rule, good=True)
         )
     )
 

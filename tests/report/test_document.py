@@ -20,7 +20,7 @@ def test_a_document_has_the_members_of_the_design() -> None:
     assert found["verdict"] == "does not conform"
     assert found["profile"] == "openai-chat-text-v1-draft.1"
     assert found["target"] == "https://gpu7.example/v1/chat/completions"
-    assert found["looked_at"] == {"rules": 25, "of": len(RULES)}
+    assert found["looked_at"] == {"rules": 28, "of": len(RULES)}
     (exchange,) = found["exchanges"]
     assert exchange["case"] == "stream-short"
     assert exchange["outcome"] == "failed"

@@ -22,6 +22,7 @@ from cheapgpu.check.long_stream import moment_for, next_question
 from cheapgpu.check.masking import Mask, secrets_of
 from cheapgpu.check.plan import TOOL, Plan
 from cheapgpu.check.timed_exchange import Question, exchange
+from cheapgpu.core.across import judge_across
 from cheapgpu.core.exchange import STOPPED_BY_US, Closed, Exchange, Head, How, Read, Request
 from cheapgpu.core.recording import Recording
 from cheapgpu.core.verify import Report, judge, report
@@ -110,7 +111,7 @@ class _Run:
                 closed = Closed(t=0.0, how=stop.how, detail="not sent: the run had ended")
                 self._tell(closed)
                 self._judge(case, request, [closed])
-        combined = report(self._judgements)
+        combined = report(judge_across(self._exchanges, self._judgements))
         recording = Recording(
             tool=TOOL,
             started=self._started,

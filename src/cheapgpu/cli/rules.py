@@ -7,12 +7,11 @@ import typer
 
 from cheapgpu.cli import options
 from cheapgpu.cli.exit_codes import CONFORMS
-from cheapgpu.cli.http_message import message_exchange
 from cheapgpu.cli.output import say
 from cheapgpu.core.errors import SelectionError
 from cheapgpu.core.examples import Example
-from cheapgpu.core.exchange import Exchange, Request
 from cheapgpu.core.rules import BY_ID, RULES, Rule, select
+from cheapgpu.core.staging import staged
 from cheapgpu.core.verify import verify
 from cheapgpu.report.document import document, to_json
 from cheapgpu.report.rule_page import rule_list, rule_page
@@ -64,25 +63,10 @@ def explain(
 
 def judged_example(rule: Rule, example: Example) -> Run:
     """Judge an example as the answer to the request of its rule."""
-    exchange = _exchange(rule, example)
-    return Run(report=verify([exchange]), exchanges=(exchange,))
-
-
-def _exchange(rule: Rule, example: Example) -> Exchange:
-    # `stream/incremental` is judged on cases of this name, and no other rule minds it.
-    return message_exchange(
-        "stream-long" if rule.id == "stream/incremental" else "example",
-        example,
-        timed=True,
-        request=Request(
-            method="POST",
-            url="",
-            headers=(("content-type", rule.content_type),),
-            body=rule.request,
-        ),
-        credential=rule.credential,
-        model=rule.model,
-    )
+    exchanges = staged(rule, example)
+    # The rule about a tokenizer is explained with one whose tokens are words.
+    report = verify(exchanges, count_tokens=lambda text: len(text.split()))
+    return Run(report=report, exchanges=exchanges)
 
 
 def _only_one(pattern: str) -> Rule:

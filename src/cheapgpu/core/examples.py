@@ -116,7 +116,8 @@ def at_once(message: bytes) -> Example:
 
 def long_stream(*, held_back: bool) -> Example:
     """A long stream whose text comes as it is made, or all at the end."""
-    events = [ROLE, *_LONG, STOP, SUMMARY, DONE]
+    usage = {"prompt_tokens": 12, "completion_tokens": len(_LONG), "total_tokens": 12 + len(_LONG)}
+    events = [ROLE, *_LONG, STOP, chunk(choices=[], usage=usage), DONE]
     body = b"".join(events)
     head = stream(body)[: -len(body)]
     if held_back:

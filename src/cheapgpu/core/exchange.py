@@ -17,7 +17,8 @@ Credential = Literal["valid", "wrong", "none"]
 #: Whether the sender believed that the endpoint has the model that it asked for.
 ModelKnown = Literal["known", "unknown"]
 
-#: How a body ended. `unstated`: a bare body or an archive, which do not say.
+#: How a body ended. `left`: we went away on purpose, to see what that does. `unstated`: a bare body
+#: or an archive, which do not say.
 How = Literal[
     "chunked-end",
     "length",
@@ -27,11 +28,12 @@ How = Literal[
     "timeout",
     "deadline",
     "cancelled",
+    "left",
     "unstated",
 ]
 
 #: The endings that are ours: nothing that is missing then is the endpoint's fault.
-STOPPED_BY_US = frozenset({"timeout", "deadline", "cancelled"})
+STOPPED_BY_US = frozenset({"timeout", "deadline", "cancelled", "left"})
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -94,6 +96,8 @@ class Exchange:
     reads: Sequence[Read] = ()
     closed: Closed
     timed: bool = True
+    #: The largest max_completion_tokens that the endpoint admits, as far as the sender knew it.
+    ceiling: int | None = None
 
     @cached_property
     def body(self) -> bytes:

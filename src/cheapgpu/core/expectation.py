@@ -55,6 +55,8 @@ def expectation(exchange: Exchange) -> Expectation:
         rule = "auth/missing-refused" if exchange.credential == "none" else "auth/wrong-refused"
     elif exchange.model == "unknown":
         refusals, rule = (400, 404), "refuse/unknown-model"
+    elif exchange.ceiling is not None and request.max_completion_tokens > exchange.ceiling:
+        refusals, rule = (400, 422), "refuse/limit-over-ceiling"
     return Expectation(
         refusals=refusals,
         rule=rule,

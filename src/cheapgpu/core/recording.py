@@ -67,7 +67,13 @@ class Recorder:
         )
 
     def case(
-        self, case: str, *, credential: Credential, model: ModelKnown, request: Request
+        self,
+        case: str,
+        *,
+        credential: Credential,
+        model: ModelKnown,
+        request: Request,
+        ceiling: int | None = None,
     ) -> bytes:
         """Return the line that opens an exchange."""
         self._cases += 1
@@ -76,6 +82,7 @@ class Recorder:
             case=case,
             credential=credential,
             model=model,
+            **({} if ceiling is None else {"ceiling": ceiling}),
             request={
                 "method": request.method,
                 "url": request.url,
@@ -117,6 +124,7 @@ class Recorder:
                 credential=exchange.credential,
                 model=exchange.model,
                 request=exchange.request,
+                ceiling=exchange.ceiling,
             )
         ]
         if exchange.sent is not None:
@@ -189,6 +197,7 @@ class _Case(Struct, tag="case", tag_field="kind"):
     credential: Credential
     model: ModelKnown
     request: _RequestLine
+    ceiling: int | None = None
 
 
 class _Sent(Struct, tag="sent", tag_field="kind"):
@@ -312,6 +321,7 @@ class _Unfinished:
             head=self._head,
             reads=tuple(self._reads),
             closed=Closed(t=line.t, how=line.how, detail=line.detail),
+            ceiling=self._case.ceiling,
         )
 
 

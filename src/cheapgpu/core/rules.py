@@ -10,6 +10,7 @@ from typing import Final
 
 from cheapgpu.core.catalogue.admission import ACCEPTED, AUTH, REFUSE
 from cheapgpu.core.catalogue.answering import ERROR, WHOLE_RULES
+from cheapgpu.core.catalogue.conduct import HONESTY, SERVICE
 from cheapgpu.core.catalogue.rule import Level, Rule
 from cheapgpu.core.catalogue.streams import STREAM_RULES
 from cheapgpu.core.errors import SelectionError
@@ -23,6 +24,8 @@ RULES: Final[tuple[Rule, ...]] = (
     *ERROR,
     *WHOLE_RULES,
     *STREAM_RULES,
+    *SERVICE,
+    *HONESTY,
 )
 BY_ID: Final = {rule.id: rule for rule in RULES}
 #: The areas in the order of the profile, with what each is about.
@@ -33,6 +36,8 @@ AREAS: Final = {
     "error": "the body of a refusal",
     "whole": "the plain answer",
     "stream": "the streamed answer",
+    "service": "one exchange and the next",
+    "honesty": "whether the counts can be right",
 }
 #: Ids that were rules once, with the rule that took their place. Never used again.
 RETIRED: Final[dict[str, str]] = {}

@@ -55,6 +55,8 @@ def judge_stream(
     for read in exchange.reads:
         events += verifier.feed(read.data)
     summary = verifier.finish(ending(exchange))
+    if exchange.closed.how == "left":
+        _skip_the_end(sheet, summary)
     sheet.findings += summary.findings
     _hold_the_rest(sheet, exchange, summary, limited=wanted.limit is not None)
     _judge_increments(sheet, exchange, events)
@@ -67,11 +69,19 @@ def judge_stream(
     return summary, events
 
 
+def _skip_the_end(sheet: Sheet, summary: StreamSummary) -> None:
+    """Where we left on purpose, what would have come later is neither missed nor unknown."""
+    later = [f for f in summary.findings if f.outcome in (Outcome.UNKNOWN, Outcome.ERROR)]
+    for finding in later:
+        summary.findings.remove(finding)
+        sheet.skip("we left on purpose", finding.rule)
+
+
 def _hold_the_rest(
     sheet: Sheet, exchange: Exchange, summary: StreamSummary, *, limited: bool
 ) -> None:
     """Say of every rule without a finding that it holds, or why it had nothing to look at."""
-    found = {finding.rule for finding in summary.findings}
+    found = {finding.rule for finding in summary.findings} | sheet.skipped.keys()
 
     def say(rules: Iterable[str], why_not: str | None) -> None:
         for rule in (f"stream/{name}" for name in rules):

@@ -11,6 +11,7 @@ from typing import Any
 
 from cheapgpu.core import findings as found
 from cheapgpu.core import notes, rules
+from cheapgpu.core.across import CountTokens, judge_across
 from cheapgpu.core.answers import judge_head, judge_whole
 from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
 from cheapgpu.core.expectation import Expectation, expectation
@@ -82,7 +83,7 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
         )
         if answer.failed:
             unseen = "the endpoint reported an error in the stream"
-        elif answer.stopped:
+        elif answer.stopped and exchange.closed.how != "left":
             ours = exchange.closed.how in STOPPED_BY_US
             unseen = _STOPPED if ours else "the answer was beyond a limit of ours"
         if wanted.outside is not None:
@@ -125,10 +126,20 @@ def report(judgements: Sequence[Judgement]) -> Report:
     )
 
 
-def verify(exchanges: Iterable[Exchange], *, started: str | None = None) -> Report:
-    """Judge exchanges and combine them; `started` is the recording's time of day (RFC 3339)."""
+def verify(
+    exchanges: Iterable[Exchange],
+    *,
+    started: str | None = None,
+    count_tokens: CountTokens | None = None,
+) -> Report:
+    """Judge exchanges, alone and together, and combine them.
+
+    `started` is the recording's time of day (RFC 3339), `count_tokens` the model's tokenizer.
+    """
     begun = _unix_time(started)
-    return report([judge(exchange, started=begun) for exchange in exchanges])
+    made = tuple(exchanges)
+    alone = [judge(exchange, started=begun) for exchange in made]
+    return report(judge_across(made, alone, count_tokens))
 
 
 def _judge_refusal(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expectation) -> None:

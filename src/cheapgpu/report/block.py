@@ -27,6 +27,7 @@ ENDINGS: Final[dict[How, str]] = {
     "timeout": "we stopped waiting",
     "deadline": "cut at the deadline",
     "cancelled": "cancelled by us",
+    "left": "left by us on purpose",
     "unstated": "how it ended is not recorded",
 }
 #: The rule whose fault is what does not follow the last byte.

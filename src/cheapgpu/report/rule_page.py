@@ -65,6 +65,12 @@ def rule_page(rule: Rule, broken: Run, style: Style) -> str:
     if rule.request != STREAM_REQUEST or _circumstances(rule):
         lines += ["", *wrap(f"request{_circumstances(rule)}", style.width)]
         lines += _lines(rule.request, style) or ["  (no body)"]
+    if rule.before is not None:
+        left = ", and was left by its client there" if rule.before.how == "left" else ""
+        lines += ["", *wrap("before it, another request", style.width)]
+        lines += _lines(rule.before.request, style)
+        lines += ["", *wrap(f"was answered{left}", style.width)]
+        lines += _example(rule.before.answer, style)
     good = {line for _, data in rule.good for line in data.splitlines()}
     lines += ["", "good", *_example(rule.good, style)]
     lines += ["", *wrap("bad, with > before what is not in the good one", style.width)]
@@ -86,7 +92,7 @@ def _circumstances(rule: Rule) -> str:
 
 def _example(example: Example, style: Style, known: AbstractSet[bytes] | None = None) -> list[str]:
     """An example read by read; lines that are not `known` are marked."""
-    lines: list[str] = []
+    lines: list[str] = [] if example else ["  no answer"]
     for t, data in example:
         if len(example) > 1:
             lines.append(f"  {seconds(t)}{'' if data else '  end of the body'}")

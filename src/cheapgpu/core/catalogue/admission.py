@@ -100,6 +100,7 @@ def _refused(  # noqa: PLR0913 -- the fields of a rule
     judge: str = "request.decode_request",
     content_type: str = "application/json",
     model: ModelKnown = "known",
+    ceiling: int | None = None,
     bad: bytes = STREAM,
 ) -> Rule:
     return Rule(
@@ -111,6 +112,7 @@ def _refused(  # noqa: PLR0913 -- the fields of a rule
         request=body,
         content_type=content_type,
         model=model,
+        ceiling=ceiling,
         good=at_once(error()),
         bad=at_once(bad),
     )
@@ -250,6 +252,14 @@ REFUSE: Final = (
             ("null", "A limit of null is refused.", None),
             ("unsafe", "A limit over 2^53-1 is refused.", 2**53),
         )
+    ),
+    _refused(
+        "limit-over-ceiling",
+        "A limit over the endpoint's output ceiling is refused.",
+        request(max_completion_tokens=4097),
+        "A limit that is cut in silence gives an answer that the buyer takes for whole.",
+        judge="expectation.expectation",
+        ceiling=4096,
     ),
     _refused(
         "stream-missing", "A request without stream is refused.", request(stream=...), _STREAM

@@ -4,9 +4,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cheapgpu.core.examples import STREAM_REQUEST, Example
-from cheapgpu.core.exchange import Credential, ModelKnown
+from cheapgpu.core.exchange import Credential, How, ModelKnown
 
 Level = Literal["MUST", "SHOULD"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """An exchange that came before the one that a rule is explained with."""
+
+    #: The body of its request, its answer, and how it ended where that matters.
+    request: bytes
+    answer: Example
+    how: How | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +44,9 @@ class Rule:
     content_type: str = "application/json"
     credential: Credential = "valid"
     model: ModelKnown = "known"
+    ceiling: int | None = None
+    #: An exchange that came before, for a rule about several; None for most.
+    before: Before | None = None
     good: Example
     bad: Example
 

@@ -14,6 +14,7 @@ from cheapgpu.core.examples import (
     ROLE,
     STOP,
     STREAM,
+    STREAM_REQUEST,
     SUMMARY,
     USAGE,
     Example,
@@ -21,6 +22,7 @@ from cheapgpu.core.examples import (
     chunk,
     event,
     long_stream,
+    request,
     stream,
 )
 
@@ -47,6 +49,7 @@ def _rule(  # noqa: PLR0913, PLR0917 -- the fields of a rule
     *,
     good: bytes | Example = STREAM,
     level: Level = "MUST",
+    asked: bytes = STREAM_REQUEST,
 ) -> Rule:
     return Rule(
         id=f"stream/{name}",
@@ -55,6 +58,7 @@ def _rule(  # noqa: PLR0913, PLR0917 -- the fields of a rule
         why=why,
         citation=citation,
         judge=judge,
+        request=asked,
         good=at_once(good) if isinstance(good, bytes) else good,
         bad=at_once(bad) if isinstance(bad, bytes) else bad,
     )
@@ -285,6 +289,7 @@ STREAM_RULES: Final = (
         "streaming.judge_stream",
         long_stream(held_back=True),
         good=long_stream(held_back=False),
+        asked=request(max_completion_tokens=256),
     ),
     _rule(
         "closes-after-done",
