@@ -10,10 +10,14 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
+from cheapgpu.check.cases import catalogue
+from cheapgpu.check.forecast import forecast
+from cheapgpu.check.plan import Plan
+from cheapgpu.check.target import parse_target
 from cheapgpu.cli import COMMANDS
 from cheapgpu.core import stream
 from cheapgpu.core.recording import read_recording
@@ -21,6 +25,8 @@ from cheapgpu.core.rules import AREAS, RULES, Rule
 from cheapgpu.core.verify import judge
 
 ROOT: Final = Path(__file__).parent.parent
+#: An output ceiling, so that the case about it is shown.
+_CEILING: Final = 4096
 ENGINES: Final = ROOT / "tests/data/corpus/engines"
 
 
@@ -45,6 +51,19 @@ def diagram() -> str:
     return f"```mermaid\n{stream.diagram()}```\n"
 
 
+def moves() -> str:
+    """The whole table of a stream: a row for each step, a column for each state."""
+    lines = [f"| step | {' | '.join(stream.MOVES)} |", f"|---|{'---|' * len(stream.MOVES)}"]
+    for step in get_args(stream.Step):
+        cells = (_move(moves[step]) for moves in stream.MOVES.values())
+        lines.append(f"| `{step}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _move(move: stream.Move) -> str:
+    return "<br/>".join((move.to, *(f"✗ `{rule}`" for rule in move.broken)))
+
+
 def engines() -> str:
     """What recorded engines sent, judged."""
     lines = [
@@ -65,6 +84,31 @@ def engines() -> str:
     return "\n".join(lines) + "\n"
 
 
+def cases() -> str:
+    """What a check sends, case by case."""
+    target = parse_target("https://endpoint.example/v1/chat/completions")
+    made = catalogue(ceiling=_CEILING)
+    plan = Plan(target=target, model="example-local-model", key="-", cases=made, ceiling=_CEILING)
+    lines = ["| case | sends | must get | feeds | tokens |", "|---|---|---|---|--:|"]
+    for one in forecast(plan):
+        feeds = ", ".join(f"`{rule}`" for rule in _areas(one.rules))
+        lines.append(
+            f"| {one.case.name} | {one.case.purpose} | {one.calls_for} | {feeds} | {one.tokens} |"
+        )
+    lines += [
+        "",
+        f"{len(made)} cases; with `--ceiling {_CEILING}`, which adds `limit-over-ceiling`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _areas(rules: Sequence[str]) -> list[str]:
+    """The rules in their order, those of an area as one where there are more than three."""
+    counts = Counter(rule.partition("/")[0] for rule in rules)
+    shown = (f"{area}/*" if counts[area := rule.partition("/")[0]] > 3 else rule for rule in rules)
+    return [*dict.fromkeys(shown)]
+
+
 def examples() -> str:
     """The examples of the profile's documents."""
     parts = []
@@ -83,24 +127,52 @@ def commands() -> str:
     """The help text of every command."""
     parts = []
     for command in COMMANDS:
-        shown = subprocess.run(
-            [sys.executable, "-c", "from cheapgpu.cli import main; main()", command, "--help"],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"COLUMNS": "90", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
-        ).stdout
-        text = "\n".join(line.rstrip() for line in shown.strip().splitlines())
+        text = _output(command, "--help", width=90, code=0)
         parts.append(f"## cheapgpu {command}\n\n```\n{text}\n```\n")
     return "\n".join(parts)
+
+
+def example() -> str:
+    """The report of a recording with one fault."""
+    return _verified("tests/data/corpus/quirks/q106.jsonl")
+
+
+def first_check() -> str:
+    """What is reported of a stream that llama.cpp sent."""
+    file = ENGINES / "xllamacpp/stream_happy.jsonl"
+    return _verified(file.relative_to(ROOT).as_posix())
+
+
+def _verified(file: str) -> str:
+    text = _output("verify", file, width=100, code=1)
+    return f"```\n$ ./dev run verify {file}\n{text}\n```\n"
+
+
+def _output(*arguments: str, width: int, code: int) -> str:
+    """What a command prints at this width, in columns, if it ends with this exit code."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from cheapgpu.cli import main; main()", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"COLUMNS": str(width), "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
+    )
+    if done.returncode != code:
+        raise SystemExit(f"cheapgpu {' '.join(arguments)}: exit code {done.returncode}")
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
 #: File and marker → what stands there.
 PARTS: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("docs/rules.md", "rules"): rules,
     ("docs/streams.md", "diagram"): diagram,
+    ("docs/streams.md", "moves"): moves,
     ("docs/examples.md", "examples"): examples,
+    ("docs/check.md", "cases"): cases,
     ("docs/commands.md", "commands"): commands,
+    ("docs/first-check.md", "first-check"): first_check,
+    ("README.md", "example"): example,
     ("README.md", "engines"): engines,
 }
 

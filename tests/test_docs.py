@@ -1,5 +1,6 @@
 """The docs say what the code does: generated parts are current, and every name has its place."""
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 import cheapgpu
 from cheapgpu.cli import COMMANDS
 from cheapgpu.core.rules import RULES
+from cheapgpu.core.stream import MOVES
 from docs import generate
 
+PROFILE_SHA256 = "eed687cca8cecd750f229e821b42e7ef73a5005452eb2d8c21f489a11c2aba67"
 DOCS = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
 
 
@@ -55,6 +58,26 @@ def test_the_docs_speak_of_the_project_only() -> None:
     """No page names a machine's path or a registry's host."""
     for page in DOCS:
         assert not re.search(r"/(root|work|home)/|pypi|npmjs|debian\.org", page.read_text()), page
+
+
+def test_the_page_of_streams_holds_every_move() -> None:
+    """Read back from the page, the table says where each step leads and what it breaks."""
+    page = Path("docs/streams.md").read_text()
+    rows = re.findall(r"^\| (.+) \|$", page.partition("<!-- moves -->")[2], re.MULTILINE)
+    head, *body = (row.split(" | ") for row in rows)
+    read = {}
+    for step, *cells in body:
+        for state, cell in zip(head[1:], cells, strict=True):
+            to, *broken = cell.split("<br/>")
+            read[state, step.strip("`")] = (to, tuple(rule.strip("✗ `") for rule in broken))
+    moves = {(state, step): tuple(m) for state, row in MOVES.items() for step, m in row.items()}
+    assert read == moves
+
+
+def test_the_profile_is_the_published_text() -> None:
+    """The page of the profile is the published text byte for byte."""
+    text = Path("docs/profile.md").read_bytes()
+    assert hashlib.sha256(text).hexdigest() == PROFILE_SHA256
 
 
 def test_every_rule_has_a_remedy() -> None:

@@ -1,5 +1,6 @@
 """HTTP/1.1 framing, without a network."""
 
+import h11
 import pytest
 
 from cheapgpu.check.framing import Framing, Part
@@ -28,6 +29,20 @@ def test_request_is_written_as_given() -> None:
         b"POST /v1?a=b HTTP/1.1\r\nhost: gpu.example\r\nauthorization: Bearer k\r\n"
         b"content-length: 2\r\n\r\n{}"
     )
+
+
+def test_capitals_and_spaces_are_written_as_given() -> None:
+    """A name in capitals and a value that ends in spaces reach the endpoint as they are meant."""
+    fields = (("host", "gpu.example"), ("AUTHORIZATION", "Bearer  \t "), ("content-length", "0"))
+    written = Framing().request("/v1", fields, b"")
+    assert b"\r\nAUTHORIZATION: Bearer  \t \r\n" in written
+
+
+def test_field_that_would_break_the_framing_is_not_written() -> None:
+    """A line break in a value never becomes a field of its own."""
+    fields = (("host", "gpu.example"), ("x-a", "1\r\nx-b: 2"), ("content-length", "0"))
+    with pytest.raises(h11.LocalProtocolError):
+        Framing().request("/v1", fields, b"")
 
 
 def test_head_and_body_of_known_length() -> None:

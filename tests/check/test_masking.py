@@ -81,3 +81,18 @@ def test_word_of_every_answer_is_no_secret() -> None:
     assert secrets_of("stop") == []
     assert secrets_of(None) == []
     assert secrets_of(KEY) == [KEY]
+
+
+@given(st.lists(st.integers(0, 90), max_size=12))
+def test_key_is_found_as_json_may_spell_it(cuts: list[int]) -> None:
+    """A key with a slash or a dash escaped is as good as the key, and is masked however cut."""
+    key = "sk-abc/def"
+    spelled = [rb"sk-abc\/def", rb"sk\u002dabc/def", rb"s\u006B-abc\u002fdef", b"sk-abc/def"]
+    body = b'{"error": "' + b", ".join(spelled) + b'", "x": "sk-abc\\"}'
+    marks = [0, *sorted(cuts), len(body)]
+    out = reads(*(body[start:end] for start, end in pairwise(marks)), key=key)
+    masked = b"".join(read.data for read in out)
+    expected = body
+    for spelling in spelled:
+        expected = expected.replace(spelling, b"*" * len(spelling))
+    assert masked == expected

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cheapgpu.check.cases import CASES, STREAM_LONG, STREAM_SHORT, WHOLE_SHORT, Case
+from cheapgpu.check.cases import CASES, STREAM_LONG, STREAM_SHORT, WHOLE_LONG, WHOLE_SHORT, Case
 from cheapgpu.check.events import CaseFinished, CaseStarted, Event, RunFinished, RunStarted
 from cheapgpu.check.limits import Budget, Limits
 from cheapgpu.check.plan import Plan
@@ -259,6 +259,19 @@ def test_fast_endpoint_is_asked_for_longer_streams() -> None:
     assert names(events)[:2] == ["stream-long", "stream-long-2"]
     assert names(events)[-1] == "whole-short"
     assert judged(events)["stream-long-2"].usage.completion_tokens > STREAM_LONG.tokens
+
+
+def test_plain_question_is_that_of_the_last_long_stream() -> None:
+    """whole-long asks what the last long stream was asked, with its limit, within the tokens."""
+    budget = Budget(tokens=2 * STREAM_LONG.tokens + 1000)
+    with served(Endpoint(SCRIPT)) as url:
+        events = carried_out(planned(url, cases=only(STREAM_LONG, WHOLE_LONG), budget=budget))
+    assert names(events) == ["stream-long", "stream-long-2", "whole-long"]
+    asked = [json.loads(e.request.body) for e in events if isinstance(e, CaseStarted)]
+    assert asked[1]["messages"] == asked[2]["messages"] != asked[0]["messages"]
+    limits = [body["max_completion_tokens"] for body in asked]
+    assert limits[1] == limits[2] > limits[0]
+    assert sum(limits) <= budget.tokens
 
 
 def test_tokens_of_the_run_bound_the_questions() -> None:

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -84,15 +85,18 @@ class Told:
         return self.closed.how, self.closed.detail
 
 
-def question(url: str, *, body: bytes = b"{}", seconds: float = 30.0) -> Question:
+def question(url: str, *, body: bytes = b"{}", seconds: float = 30.0, **more: Any) -> Question:
     """A request with a masked credential."""
-    fields = (
-        ("host", parse_target(url).authority),
-        ("authorization", "Bearer ***"),
-        ("content-length", str(len(body))),
+    shown, sent = (
+        (
+            ("host", parse_target(url).authority),
+            ("authorization", credential),
+            ("content-length", str(len(body))),
+        )
+        for credential in ("Bearer ***", "Bearer the-real-key")
     )
-    request = Request(method="POST", url=url, headers=fields, body=body)
-    return Question(request=request, credential="Bearer the-real-key", seconds=seconds)
+    request = Request(method="POST", url=url, headers=shown, body=body)
+    return Question(request=request, headers=sent, seconds=seconds, **more)
 
 
 def ask(
@@ -102,22 +106,23 @@ def ask(
     seconds: float = 30.0,
     body: bytes = b"{}",
     context: ssl.SSLContext | None = None,
+    **more: Any,
 ) -> Told:
     """Ask once."""
     told = Told()
 
     async def once() -> None:
-        asked = question(url, body=body, seconds=seconds)
+        asked = question(url, body=body, seconds=seconds, **more)
         told.error = await exchange(parse_target(url), asked, context, limits, told.steps.append)
 
     asyncio.run(once())
     return told
 
 
-def ask_of(handler: Handler, limits: Limits = QUICK, *, seconds: float = 30.0) -> Told:
+def ask_of(handler: Handler, limits: Limits = QUICK, *, seconds: float = 30.0, **more: Any) -> Told:
     """Ask a server that does as `handler` does."""
     with served(handler) as url:
-        return ask(f"{url}/v1", limits, seconds=seconds)
+        return ask(f"{url}/v1", limits, seconds=seconds, **more)
 
 
 def stream(*steps: bytes | float | str) -> Handler:
@@ -650,3 +655,56 @@ def test_exchange_cancelled_while_it_connects_is_closed(monkeypatch: pytest.Monk
     told = Told()
     asyncio.run(once(told))
     assert told.steps == [Closed(t=told.closed.t, how="cancelled", detail="interrupted")]
+
+
+# --- answers that are left, or read slowly --------------------------------------------------------
+
+
+@pytest.mark.parametrize("leave_after", [0, 1, 3])
+def test_answer_is_left_after_some_events(leave_after: int) -> None:
+    """We go as soon as so many events have come; with 0 at the first bytes."""
+    steps: list[bytes | float | str] = [RAIN, 0.03]
+    told = ask_of(stream(*steps * 20, HANG), leave_after=leave_after)
+    assert told.ended == ("left", "")
+    assert max(leave_after, 1) <= told.body.count(RAIN) < 20
+
+
+def test_answer_that_ended_before_is_not_left() -> None:
+    """A stream of fewer events than we wait for ends by itself; so does one that is done."""
+    whole = answering(STREAM_HEAD, chunked(RAIN, DONE), LAST_CHUNK)
+    assert ask_of(whole, leave_after=5).ended == ("chunked-end", "")
+    assert ask_of(stream(RAIN + DONE, HANG), leave_after=1).ended == ("closed-after-done", "")
+
+
+def test_refusal_is_read_to_its_end() -> None:
+    """Only an answer of 200 is left: a refusal is what was called for."""
+    refusal = answering(b"HTTP/1.1 400 No\r\ncontent-length: 10\r\n\r\n", b"12345", 0.05, b"67890")
+    told = ask_of(refusal, leave_after=0)
+    assert told.ended == ("length", "")
+    assert told.body == b"1234567890"
+
+
+def test_plain_answer_is_left_at_its_first_bytes() -> None:
+    """A plain answer has no events: with 0 it is left when it begins."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n"
+    told = ask_of(answering(head, b"12345", HANG), leave_after=0)
+    assert told.ended == ("left", "")
+    assert told.body == b"12345"
+
+
+def test_slow_reader_loses_nothing() -> None:
+    """Between reads a slow reader rests; all that was sent arrives, later."""
+    sent = [examples.chunk({"content": "drop " * 2000}) for _ in range(20)]
+    quick = ask_of(answering(STREAM_HEAD, chunked(*sent, DONE), LAST_CHUNK))
+    slow = ask_of(answering(STREAM_HEAD, chunked(*sent, DONE), LAST_CHUNK), slow=True)
+    assert slow.body == quick.body == b"".join(sent) + DONE
+    assert slow.closed.how == "chunked-end"
+    assert slow.closed.t > 0.5
+
+
+def test_slow_reader_ends_with_the_run() -> None:
+    """The time of a run is over for a slow reader, too."""
+    steps: list[bytes | float | str] = [RAIN, 0.01]
+    told = ask_of(stream(*steps * 500), slow=True, seconds=0.3)
+    assert told.closed.how == "deadline"
+    assert told.closed.t < 5

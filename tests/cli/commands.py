@@ -8,14 +8,20 @@ from collections.abc import Mapping, Sequence
 #: The program, however the package is installed.
 PROGRAM = (sys.executable, "-c", "from cheapgpu.cli import main; main()")
 
+#: Variables that change what a command writes.
+_CHANGING = (
+    "NO_COLOR",
+    "COLUMNS",
+    "TERM",
+    "CHEAPGPU_TRACEBACK",
+    "PYTHONIOENCODING",
+    "GITHUB_STEP_SUMMARY",
+)
+
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a command: nothing that changes its output but what a test sets."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("NO_COLOR", "COLUMNS", "TERM", "CHEAPGPU_TRACEBACK", "PYTHONIOENCODING")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in _CHANGING}
     return kept | dict(changes or {})
 
 

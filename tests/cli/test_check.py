@@ -1,5 +1,6 @@
 """`cheapgpu check` as its user meets it."""
 
+import base64
 import json
 import os
 import pty
@@ -133,6 +134,10 @@ def test_key_from_a_file(fast_endpoint: str, tmp_path: Path) -> None:
         (["http://x/", "--timeout", "nan"], "timeout: is nan"),
         (["http://x/", "--tokens", "5"], "tokens: is 5"),
         (["http://x/", "--ceiling", "0"], "ceiling: "),
+        (["http://x/", "--concurrency", "0"], "concurrency: is 0"),
+        (["http://x/", "--header", "two words"], "--header: a field has no colon"),
+        (["http://x/", "--header", "Host: two words"], "header: Host is set by the check itself"),
+        (["http://x/", "--header", "X-A: two words\a"], "header: the value of X-A"),
         (["http://x/", "-q", "-v"], "exclude each other"),
         ([], "Missing argument"),
     ],
@@ -157,6 +162,84 @@ def test_wrong_use_gets_exit_code_2_and_sends_nothing(
     assert "two words" not in err
     assert (tmp_path / "old.jsonl").read_text() == "precious"
     assert not list(tmp_path.glob("run-*"))
+
+
+# --- what is asked -------------------------------------------------------------------------------
+
+
+def test_dry_run_lists_the_requests_and_sends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each case stands there with what must come back and its tokens; no file is made."""
+    url = f"http://127.0.0.1:{unused_port()}/v1"
+    assert check(url, "--key-env", "KEY", "--dry-run") == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert [line.split()[1] for line in lines[1 : len(CASES) + 1]] == [one.name for one in CASES]
+    assert f"{len(CASES)} requests to {url}" in out
+    assert f"at most {sum(one.tokens for one in CASES)} completion tokens" in out
+    assert lines[-1] == "nothing was sent"
+    assert err == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_shows_the_bytes_that_would_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json every request is there, its key masked; with -v each body stands in the list."""
+    arguments = ["http://127.0.0.1:1/v1", "--key-env", "KEY", "--dry-run", "--only", "refuse/n"]
+    assert check(*arguments, "--header", "X-Gate: gate-0123456789", "--json") == 0
+    out = capsys.readouterr().out
+    (case,) = json.loads(out)["cases"]
+    assert (case["case"], case["calls_for"], case["tokens"]) == ("with-n", "400 or 422", 1)
+    assert b'"n":1' in base64.b64decode(case["request"]["body_base64"])
+    assert ["X-Gate", "***"] in case["request"]["headers"]
+    assert SCRIPT.key not in out
+    assert "gate-0123456789" not in out
+    assert check(*arguments, "-v") == 0
+    assert '"n":1' in capsys.readouterr().out
+
+
+def test_only_what_the_chosen_rules_need_is_sent(fast_endpoint: str, tmp_path: Path) -> None:
+    """A run that looks at a few rules sends the requests that feed them, and no others."""
+    assert check(fast_endpoint, "--key-env", "KEY", "-o", "a.jsonl", "--only", "auth/*", "-q") == 0
+    exchanges = read_recording((tmp_path / "a.jsonl").read_bytes()).exchanges
+    assert {exchange.credential for exchange in exchanges} == {"wrong", "none"}
+
+
+def test_header_is_sent_and_never_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A field that is given reaches the endpoint; its value is in no output and no file."""
+    seen: list[bytes] = []
+    secret = "gate-0123456789"
+    with served(
+        answering(f"HTTP/1.1 401 {secret}\r\nx-echo: {secret}\r\n\r\n{secret}".encode(), seen=seen)
+    ) as url:
+        arguments = ("--header", f"X-Gate: {secret}", "--header", "X-Version:2", "-o", "a.jsonl")
+        assert check(url, *arguments, "-v", "--html", "a.html", "--only", "auth/*") in (0, 3)
+    assert all(b"X-Gate: gate-0123456789\r\nX-Version: 2\r\n" in request for request in seen)
+    out, err = capsys.readouterr()
+    for text in (out, err, (tmp_path / "a.jsonl").read_text(), (tmp_path / "a.html").read_text()):
+        assert secret not in text
+
+
+def test_concurrency_says_how_many_streams_are_asked_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With --concurrency 5 five streams are at once; with 1 there are two, one after another."""
+    names = {}
+    for number in ("1", "5"):
+        assert check("http://127.0.0.1:1/", "--dry-run", "--concurrency", number) == 0
+        names[number] = capsys.readouterr().out.count("concurrent-")
+    assert names == {"1": 2, "5": 5}
+
+
+def test_ceiling_is_asked_over(fast_endpoint: str, tmp_path: Path) -> None:
+    """With --ceiling one request asks for one token more, and the recording says what is known."""
+    arguments = ("--key-env", "KEY", "--ceiling", "4096", "-o", "a.jsonl", "-q")
+    assert check(fast_endpoint, *arguments, "--only", "refuse/limit-*") == 0
+    exchanges = read_recording((tmp_path / "a.jsonl").read_bytes()).exchanges
+    over = next(one for one in exchanges if one.case == "limit-over-ceiling")
+    assert over.ceiling == 4096
+    assert over.request is not None
+    assert b'"max_completion_tokens":4097' in over.request.body
 
 
 # --- endpoints that cannot be asked ---------------------------------------------------------------

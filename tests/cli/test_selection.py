@@ -1,11 +1,14 @@
 """Which rules decide."""
 
+from pathlib import Path
+
 import pytest
 
-from cheapgpu.cli.selection import NOT_SELECTED, narrow, selected
+from cheapgpu.cli.selection import decided, narrow, selected, terms_of
 from cheapgpu.core.errors import SelectionError
 from cheapgpu.core.findings import Outcome
 from cheapgpu.core.rules import BY_ID, RULES
+from cheapgpu.report.run import NOT_SELECTED
 from tests.report.runs import example, run_of
 
 
@@ -47,3 +50,21 @@ def test_a_selection_of_nothing_that_applies_establishes_nothing() -> None:
     """Rules that no exchange called for prove nothing."""
     report = run_of(example("stream/json", good=True)).report
     assert narrow(report, selected(["whole/*"], [])).verdict == "not established"
+
+
+def test_terms_keep_the_known_failures_of_chosen_rules(tmp_path: Path) -> None:
+    """An entry whose rule is left out neither excuses nor fails anything, date and all."""
+    known = tmp_path / "known.toml"
+    known.write_text(
+        '[[known]]\nid = "stream/json"\nbecause = "x"\nuntil = 2020-01-01\n'
+        '[[known]]\nid = "whole/json"\nbecause = "y"\n'
+    )
+    run = run_of(example("stream/usage-alone"))
+    every = decided(run, terms_of(None, None, known, strict=True))
+    assert [entry.id for entry in every.outdated] == ["stream/json"]
+    assert every.strict
+    some = decided(run, terms_of(["whole/*"], None, known, strict=False))
+    assert [entry.id for entry in some.known] == ["whole/json"]
+    assert some.outdated == []
+    assert some.narrowed
+    assert not every.narrowed

@@ -8,14 +8,24 @@ import pytest
 
 from cheapgpu.cli import run
 from cheapgpu.core.examples import STREAM, WHOLE
+from cheapgpu.core.exchange import Exchange
+from cheapgpu.core.recording import Recorder
 from tests.cli.commands import PROGRAM, cheapgpu, environment
 from tests.cli.test_har import entry, har
-from tests.report.runs import CORPUS
+from tests.report.runs import CORPUS, example
 
 QUIRKS = CORPUS / "quirks"
 CONFORMS = str(QUIRKS / "q024.jsonl")
 FAILS = str(QUIRKS / "q009.jsonl")
 OPEN = str(QUIRKS / "q133.jsonl")
+
+
+def recording_of(*exchanges: Exchange) -> bytes:
+    """A recording that holds these exchanges."""
+    recorder = Recorder()
+    begin = recorder.begin(tool="test", started="2026-11-30T12:00:00Z", target="https://x.example/")
+    lines = [begin, *(recorder.exchange(exchange) for exchange in exchanges), recorder.end()]
+    return b"".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -200,3 +210,39 @@ def test_no_file_of_the_corpus_makes_it_stumble() -> None:
     assert done.returncode == 1
     assert len(done.stdout.splitlines()) == len(files)
     assert done.stderr == b""
+
+
+KNOWN = '[[known]]\nid = "stream/json"\nbecause = "the proxy cuts events"\n'
+
+
+@pytest.mark.parametrize(
+    ("file", "known", "code"),
+    [
+        (FAILS, KNOWN, 0),
+        (FAILS, KNOWN + "until = 9999-12-31\n", 0),
+        (FAILS, KNOWN + "until = 2020-01-01\n", 1),
+        (CONFORMS, KNOWN, 1),
+        (OPEN, KNOWN.replace("stream/json", "whole/json"), 3),
+        (FAILS, KNOWN.replace("stream/json", "whole/json"), 1),
+        (FAILS, KNOWN.replace("json", "jsno"), 2),
+    ],
+)
+def test_known_failures_decide_the_exit_code(
+    file: str, known: str, code: int, tmp_path: Path
+) -> None:
+    """Accepted while they fail and their date is not over; one that passes fails the run."""
+    path = tmp_path / "known.toml"
+    path.write_text(known)
+    assert run(["verify", file, "--known", str(path)]) == code
+
+
+def test_strict_lets_advice_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict stays, and the report says why the exit code does not follow it."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(recording_of(example("stream/closes-after-done")))
+    assert run(["verify", str(path)]) == 0
+    assert "for the exit code" not in capsys.readouterr().out
+    assert run(["verify", str(path), "--strict"]) == 1
+    text = capsys.readouterr().out
+    assert "CONFORMS · " in text
+    assert "advice counts, as asked: stream/closes-after-done" in text

@@ -168,6 +168,8 @@ def test_text_replayed_after_it_was_whole_is_not_incremental() -> None:
     report = verify([stream, plain])
     assert report.rules["stream/incremental"] is Outcome.UNKNOWN
     assert report.verdict == "not established"
+    brief = whole(at=1.0, end=1.1, sent=WHOLE_REQUEST, body=counted(12, 1))
+    assert verify([stream, brief]).rules["stream/incremental"] is Outcome.PASS
     slower = whole(at=1.0, end=5.0, sent=WHOLE_REQUEST)
     assert verify([stream, slower]).rules["stream/incremental"] is Outcome.PASS
     other = whole(at=1.0, end=1.1, sent=asked("Another question"))

@@ -7,7 +7,7 @@ import pytest
 
 from cheapgpu.core.errors import CheapGPUError, RecordingError
 from cheapgpu.core.exchange import Exchange, Head, Request
-from cheapgpu.core.recording import Recorder, read_recording
+from cheapgpu.core.recording import Recorder, masked, read_recording
 from tests.core.exchanges import exchange, unanswered, whole
 
 
@@ -69,6 +69,8 @@ LINES = recorded(whole()).splitlines(keepends=True)
         ([b'{"kind":"begin"}\n'], "line 1: not a line of a recording"),
         ([b'{"kind":"x"}\n'], "line 1: not a line of a recording"),
         ([b'{"kind":"\xff"}\n'], "line 1: not a line of a recording"),
+        ([LINES[0], b'{"kind":"sent","t":1,"x":' + b"[" * 5000 + b"\n"], "line 2: not a line"),
+        ([b'{"kind":"' + b"x" * 500 + b'"}\n'], "line 1: not a line of a recording: .{1,130}$"),
         ([LINES[0].replace(b"recording/1", b"recording/2")], "line 1: format"),
         ([LINES[0].replace(b"draft.1", b"draft.2")], "line 1: profile"),
         ([LINES[0][:-1]], "line 1: the last line is cut short"),
@@ -131,6 +133,16 @@ def test_no_secret_reaches_a_recording() -> None:
     assert read.request.headers[4] == ("accept", "application/json")
     assert read.head is not None
     assert read.head.headers == (("www-authenticate", "***"), ("set-cookie", "***"))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("Bearer k", "Bearer ***"), ("Bearer", "Bearer"), ("bearer ", "bearer "), ("k", "***"),
+     ("Basic a b", "Basic ***"), ("", "")],
+)  # fmt: skip
+def test_the_form_of_a_credential_stays(value: str, shown: str) -> None:
+    """A scheme without a key is no secret: what was sent wrong can be seen."""
+    assert masked("Authorization", value) == shown
 
 
 def test_an_exchange_without_its_request_cannot_be_recorded() -> None:

@@ -166,7 +166,11 @@ def test_what_is_discarded_is_told_with_its_place() -> None:
         at=9, raw=b"data: [DONE]\nevent: x", data=b"[DONE]"
     )
     assert read([b"data: x\r", b"\nid: 1"])[1] == read([b"data: x\r\nid: 1"])[1]
-    assert read([b"\xef\xbb"])[1] == Discarded(at=0, raw=b"\xef\xbb", data=b"")
+    assert read([b"\xef\xbb"])[1] == Discarded(at=0, raw=b"\xef\xbb", data=None)
+    assert read([b"id: 1\n: pi"])[1] == Discarded(at=0, raw=b"id: 1\n: pi", data=None)
+    assert read([b"dat"])[1] == Discarded(at=0, raw=b"dat", data=b"")
+    assert read([b"\xef\xbb\xbf", b"data: x"])[1] == Discarded(at=3, raw=b"data: x", data=b"x")
+    assert read([b"\xef", b"\xbb", b"\xbf", b"d"])[1] == Discarded(at=3, raw=b"d", data=b"")
 
 
 def test_a_reconnection_time_has_a_limit() -> None:

@@ -167,3 +167,43 @@ def test_a_shape_needs_names_that_a_type_can_have() -> None:
     odd = plain.replace(b'"usage"', b'"a\\"b":1,"usage"')
     assert shape_of(plain, json.loads(plain)) is not None
     assert shape_of(odd, json.loads(odd)) is None
+
+
+def test_a_duplicate_cannot_hide_behind_a_spelled_colon() -> None:
+    """A colon of the id or model written as an escape leaves room for no second member."""
+    model = "llama3:8b"
+    events = [
+        chunk({"content": f"{n}"}, model=model, x=n).replace(b'"x"', b'"extra":%d,"x"' % n)
+        for n in range(5)
+    ]
+    bad = events[4].replace(b'"llama3:8b"', b'"llama3\\u003a8b"')
+    bad = bad.replace(b'"content":"4"', b'"content":"evil","content":"good"')
+    for fast in (True, False):
+        verifier = StreamVerifier(model=model, fast=fast)
+        for event in events[:4]:
+            verifier.feed(event)
+        assert not verifier.broken
+        assert verifier.feed(bad)[0].broken == ("json",)
+
+
+def test_an_empty_read_changes_nothing() -> None:
+    """A mark that is no first bytes is text, though an empty read came before it."""
+    events = stream(["a", "b"])
+    reads = [b"", *events[:3], b"", b"\xef\xbb\xbf" + b"".join(events[3:])]
+    assert read(reads) == read([b"".join(reads)], fast=False)
+
+
+def test_a_hostile_event_costs_its_bytes() -> None:
+    """Thousands of faults in one event are a bounded number of findings, each rule named once."""
+    choices = b",".join([b"{}"] * 20_000)
+    hostile = chunk({"content": "a"}).replace(b'"choices":[', b'"choices":[' + choices + b",")
+    seen, summary = read([hostile, *stream(["a"])])
+    assert seen[0][-1] == ("chunk-schema",)
+    assert len(summary.findings) <= 2 * FINDINGS_KEPT
+
+
+def test_large_shapes_are_not_kept() -> None:
+    """A chunk with a great many names makes no type: types stay for the next streams."""
+    plain = chunk({"content": "a"})[6:-2]
+    many = plain.replace(b'"usage"', b",".join(b'"n%d":1' % n for n in range(500)) + b',"usage"')
+    assert shape_of(many, json.loads(many)) is None

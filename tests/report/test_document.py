@@ -1,11 +1,21 @@
 """The JSON document: its shape, its order, and that it is safe to print."""
 
 import json
+from dataclasses import replace
+from importlib.resources import files
 from typing import Any
+
+import jsonschema
+import jsonschema_rs
+import pytest
 
 from cheapgpu.core.rules import RULES
 from cheapgpu.report.document import document, to_json
-from tests.report.runs import bare, everything_wrong, example, recorded, run_of
+from tests.report.known_runs import EXPIRED, KNOWN, PASSING, UNSEEN, known_run
+from tests.report.runs import all_runs, bare, everything_wrong, example, recorded, run_of
+from tests.report.test_terminal import hostile_runs
+
+SCHEMA = files("cheapgpu.report").joinpath("report.schema.json")
 
 
 def rule_of(found: dict[str, Any], rule: str) -> dict[str, Any]:
@@ -80,3 +90,55 @@ def test_json_is_ascii_without_controls() -> None:
     assert text.isascii()
     assert text.replace("\n", "").isprintable()
     assert json.loads(text)["target"] == "\x1b[2J\x7f\u202eé"
+
+
+def test_every_document_matches_its_schema() -> None:
+    """Two validators accept all that is ever printed, whatever was sent."""
+    schema = json.loads(SCHEMA.read_bytes())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    ours = jsonschema_rs.validator_for(schema)
+    oracle = jsonschema.Draft202012Validator(schema)
+    runs = [run for _, run in all_runs()] + hostile_runs()
+    runs += [known_run(KNOWN, PASSING, UNSEEN), known_run(EXPIRED, strict=True), run_of()]
+    for run in runs:
+        found = json.loads(to_json(document(run)))
+        assert ours.is_valid(found)
+        oracle.validate(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdict": "fine"},
+        {"target": 1},
+        {"another": 1},
+        {"counts": {}},
+        {"known": [{"id": "stream/json"}]},
+        {"rules": [{"id": "x/y", "level": "MUST", "outcome": "skip", "findings": []}]},
+        {"rules": [{"id": "x/y", "level": "MAY", "outcome": "pass", "findings": []}]},
+        {"exchanges": [{"case": "x"}]},
+    ],
+)
+def test_the_schema_refuses_what_is_not_a_report(change: dict[str, Any]) -> None:
+    """It is as strict as its words: a wrong value, a missing or a further member."""
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_bytes()))
+    found = document(known_run())
+    assert validator.is_valid(found)
+    assert not validator.is_valid(found | change)
+
+
+def test_the_document_says_what_decides() -> None:
+    """The verdict is what was proven, the standing what ends the command, and why they differ."""
+    found = document(replace(known_run(KNOWN, UNSEEN), started="2026-11-30T12:00:00Z"))
+    assert (found["verdict"], found["standing"]) == ("does not conform", "conforms")
+    assert found["known"][0] == {
+        "id": "stream/usage-alone",
+        "because": "mended in the next release",
+        "until": "2026-12-01",
+        "state": "known",
+    }
+    assert found["known"][1]["state"] == "not seen"
+    assert found["model"] == "example-local-model"
+    assert found["started"] == "2026-11-30T12:00:00Z"
+    assert sum(found["counts"].values()) == len(RULES)
+    assert found["counts"]["fail"] == 1

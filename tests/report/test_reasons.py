@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from cheapgpu.cli.selection import narrow, selected
 from cheapgpu.core.exchange import Closed
-from cheapgpu.report.reasons import open_reasons
+from cheapgpu.report.reasons import open_reasons, standing_reasons
+from tests.report.known_runs import KNOWN, PASSING, advised_run, known_run
 from tests.report.runs import (
     everything_right,
     everything_wrong,
@@ -56,3 +57,25 @@ def test_a_rule_that_was_left_out_decides_nothing() -> None:
     run = run_of(example("stream/usage-alone", "stream-short"))
     left_out = replace(run, report=narrow(run.report, selected([], ["stream/usage-alone"])))
     assert (left_out.report.verdict, open_reasons(left_out)) == ("conforms", [])
+
+
+def test_the_exit_code_is_explained_where_it_is_not_that_of_the_verdict() -> None:
+    """What is excused, what is outdated and what is strict; nothing where they agree."""
+    assert standing_reasons(known_run()) == []
+    assert standing_reasons(known_run(KNOWN)) == [
+        "all that fails is known: for the exit code the run conforms"
+    ]
+    (outdated,) = standing_reasons(replace(everything_right(), known=(PASSING,)))
+    assert outdated.startswith("1 known failure no longer as listed")
+    (strict,) = standing_reasons(advised_run(strict=True))
+    assert strict.startswith("advice counts, as asked: stream/closes-after-done")
+    assert standing_reasons(nothing_established()) == []
+
+
+def test_a_run_that_is_open_but_for_what_is_known_says_so() -> None:
+    """The exit code is 3 then, not 1."""
+    failed = example("stream/usage-alone", "stream-short")
+    silent = replace(failed, case="silent", head=None, reads=(), closed=Closed(t=3, how="timeout"))
+    assert standing_reasons(replace(run_of(failed, silent), known=(KNOWN,))) == [
+        "what fails is known: for the exit code the run is not established"
+    ]

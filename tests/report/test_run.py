@@ -1,8 +1,13 @@
 """A run: what was looked at, and what counts."""
 
+from dataclasses import replace
+
+from cheapgpu.core.exchange import Closed
 from cheapgpu.core.findings import Outcome
+from cheapgpu.report.known import KnownFailure
 from cheapgpu.report.run import Run
-from tests.report.runs import everything_wrong, example, run_of
+from tests.report.known_runs import EXPIRED, KNOWN, PASSING, UNSEEN, advised_run, known_run
+from tests.report.runs import bare, everything_wrong, example, run_of
 
 
 def test_rules_that_were_skipped_were_not_looked_at() -> None:
@@ -43,3 +48,53 @@ def test_what_was_not_selected_is_not_broken() -> None:
     run = Run(report=report, exchanges=whole.exchanges)
     assert whole.broken(whole.report.judgements[0]) == ["stream/usage-alone"]
     assert run.broken(run.report.judgements[0]) == []
+
+
+def test_a_known_failure_is_excused_and_changes_no_verdict() -> None:
+    """What was proven stays; what decides the exit code leaves the known failure out."""
+    run = known_run(KNOWN, UNSEEN)
+    assert run.report.verdict == "does not conform"
+    assert run.standing == "conforms"
+    assert run.excuse("stream/usage-alone") == KNOWN
+    assert not run.fails("stream/usage-alone")
+    assert [run.state_of(entry) for entry in run.known] == ["known", "not seen"]
+    assert run.outdated == []
+
+
+def test_a_known_failure_excuses_its_own_rule_only() -> None:
+    """Another failure still decides."""
+    run = replace(everything_wrong(), known=(KNOWN,))
+    assert run.standing == "does not conform"
+    assert run.fails("stream/usage-once")
+
+
+def test_what_is_open_stays_open() -> None:
+    """A known failure among rules that could not be decided establishes nothing."""
+    failed = example("stream/usage-alone", "stream-short")
+    silent = replace(failed, case="silent", head=None, reads=(), closed=Closed(t=3, how="timeout"))
+    assert replace(run_of(failed, silent), known=(KNOWN,)).standing == "not established"
+
+
+def test_a_known_failure_that_is_outdated_fails_the_run() -> None:
+    """One that passes, and one whose date is over, whatever else holds."""
+    assert known_run(KNOWN, PASSING).outdated == [PASSING]
+    assert known_run(KNOWN, PASSING).standing == "does not conform"
+    expired = known_run(EXPIRED)
+    assert expired.state_of(EXPIRED) == "expired"
+    assert expired.excuse("stream/usage-alone") is None
+    assert expired.standing == "does not conform"
+
+
+def test_strict_lets_advice_fail_the_run() -> None:
+    """Unless it is known; the verdict stays."""
+    accepted = KnownFailure(id="stream/closes-after-done", because="the proxy keeps it open")
+    assert advised_run().standing == "conforms"
+    assert advised_run(strict=True).standing == "does not conform"
+    assert advised_run(strict=True).report.verdict == "conforms"
+    assert advised_run(accepted, strict=True).standing == "conforms"
+
+
+def test_the_model_is_the_one_that_was_asked_for() -> None:
+    """As the requests name it; nothing where none does."""
+    assert everything_wrong().model == "example-local-model"
+    assert run_of(bare(b"data: [DONE]\n\n")).model == ""

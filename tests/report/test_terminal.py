@@ -13,9 +13,11 @@ import pytest
 from cheapgpu import __version__
 from cheapgpu.core.exchange import Closed, Exchange
 from cheapgpu.core.rules import RULES
+from cheapgpu.report.known import KnownFailure
 from cheapgpu.report.run import Run
 from cheapgpu.report.style import Style, columns
 from cheapgpu.report.terminal import Detail, terminal_report
+from tests.report.known_runs import KNOWN, PASSING, UNSEEN, known_run
 from tests.report.runs import (
     DATA,
     all_runs,
@@ -223,3 +225,34 @@ def test_a_consequence_that_breaks_elsewhere_is_counted() -> None:
     )
     assert "✗ stream/done-present" in text
     assert "↳ stream/done-present follows from this, and breaks by itself elsewhere" in text
+
+
+def test_known_failures_are_marked_and_explained() -> None:
+    """A known failure keeps its block, with another sign and its reason; the verdict stays."""
+    text = terminal_report(known_run(KNOWN), Style())
+    assert "~ stream/usage-alone" in text
+    assert "MUST · known · stream-short" in text
+    assert "  known     mended in the next release (until 2026-12-01)" in text
+    assert "DOES NOT CONFORM · " in text
+    assert "1 fail · 1 of that known" in text
+    assert "  all that fails is known: for the exit code the run conforms" in text
+    assert "1 of that known" in terminal_report(known_run(KNOWN), Style(), "brief")
+
+
+def test_known_failures_that_are_outdated_are_failures() -> None:
+    """Each has its block, whatever its rule came to, and is counted."""
+    text = terminal_report(known_run(PASSING, UNSEEN), Style())
+    assert re.search(r"^✗ stream/json +known failure$", text, re.MULTILINE)
+    assert "  known failure that passes: take it out of the list" in text
+    assert "1 known failure outdated" in text
+    assert "whole/json" not in text
+
+
+def test_a_known_failure_shares_no_block_with_others() -> None:
+    """Rules that are broken alike are told apart where one of them is excused."""
+    refuse = [rule.id for rule in RULES if rule.area == "refuse"]
+    run = run_of(*(example(rule, rule) for rule in refuse))
+    run = replace(run, known=(KnownFailure(id="refuse/tools", because="they are ignored"),))
+    text = terminal_report(run, Style())
+    assert "~ refuse/tools" in text
+    assert len([one for one in text.splitlines() if one.startswith("✗ refuse/")]) == 2

@@ -84,6 +84,14 @@ class Connection(asyncio.Protocol):
         finally:
             timer.cancel()
 
+    async def rest(self, seconds: float) -> None:
+        """Take nothing from the network for a while, as a client does that cannot keep up."""
+        if self._ended:
+            return
+        self._transport.pause_reading()
+        await asyncio.sleep(seconds)
+        self._transport.resume_reading()
+
     async def close(self) -> None:
         """End the connection in good order, or by force if the peer takes its time."""
         self._ended = True
@@ -142,9 +150,16 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(
-    target: Target, context: ssl.SSLContext | None, now: Clock, *, seconds: float
+    target: Target,
+    context: ssl.SSLContext | None,
+    now: Clock,
+    *,
+    seconds: float,
+    buffer: int | None = None,
 ) -> Connection:
     """Open a connection to `target`, secured by `context` if it is an https URL.
+
+    `buffer` is how much the system may receive in advance (bytes); None leaves that to the system.
 
     The name's addresses are tried in the resolver's order, each for its share of the time. Nothing
     is read from the environment: no proxy stands between. Raises ConnectError.
@@ -153,7 +168,7 @@ async def connect(
     stage = "connection"
     try:
         async with asyncio.timeout(seconds):
-            sock = await _dial(await _resolve(target.host, target.port), now, until)
+            sock = await _dial(await _resolve(target.host, target.port), now, until, buffer)
             stage = "TLS handshake"
             return await _open(target, sock, context, now)
     except TimeoutError:
@@ -167,11 +182,15 @@ async def connect(
         raise _connect_error(error, target) from None
 
 
-async def _dial(addresses: list[_Address], now: Clock, until: float) -> socket.socket:
+async def _dial(
+    addresses: list[_Address], now: Clock, until: float, buffer: int | None
+) -> socket.socket:
     """A socket connected to the first address that answers; raises the last one's OSError."""
     for number, (family, address) in enumerate(addresses, 1):
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.settimeout(0)
+        if buffer is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         try:
             async with asyncio.timeout((until - now()) / (len(addresses) - number + 1)):
                 await asyncio.get_running_loop().sock_connect(sock, address)

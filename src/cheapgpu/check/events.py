@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cheapgpu.check.cases import Case
+from cheapgpu.check.case import Case
 from cheapgpu.core.exchange import Closed, Exchange, Head, Read, Request
 from cheapgpu.core.findings import Judgement
 from cheapgpu.core.recording import Recording
@@ -23,13 +23,18 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseStarted:
-    """A case is about to be sent, or left out; the credential in its request is masked."""
+    """A case is about to be sent, or left out; the credentials in its request are masked.
+
+    Of cases that were under way at once, each is told when it has ended and all before it have.
+    """
 
     case: Case
     request: Request
     #: Its number, from 1, and how many there are as far as is known.
     number: int
     cases: int
+    #: The largest max_completion_tokens that the endpoint admits, if that is known.
+    ceiling: int | None = None
     #: Whether it is only recorded, since the run has ended: Closed follows at once.
     left_out: bool = False
 

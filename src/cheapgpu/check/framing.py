@@ -51,11 +51,18 @@ class Framing:
         self._start = b""
 
     def request(self, path: str, headers: Headers, body: bytes) -> bytes:
-        """The bytes of a POST of `body`; its length must be among the headers."""
+        """The bytes of a POST of `body`; its length must be among the headers.
+
+        Names and values are sent as they stand, capitals and spaces at the end included, which h11
+        would not write; it only sees that nothing among them breaks the framing.
+        """
         fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-        head = h11.Request(method=b"POST", target=path.encode(), headers=fields)
-        parts = (head, h11.Data(data=body), h11.EndOfMessage())
-        return b"".join(self._http.send(part) or b"" for part in parts)
+        trimmed = [(name, value.strip(b" \t")) for name, value in fields]
+        head = h11.Request(method=b"POST", target=path.encode(), headers=trimmed)
+        for part in (head, h11.Data(data=body), h11.EndOfMessage()):
+            self._http.send(part)
+        lines = (b"%b: %b\r\n" % field for field in fields)
+        return b"POST %b HTTP/1.1\r\n%b\r\n%b" % (path.encode(), b"".join(lines), body)
 
     @property
     def head_begun(self) -> bool:

@@ -16,7 +16,9 @@ CONNECT_SECONDS: Final = 10.0
 #: Seconds for a whole run.
 RUN_SECONDS: Final = 300.0
 #: Completion tokens that all cases of a run together may ask for.
-RUN_TOKENS: Final = 4096
+RUN_TOKENS: Final = 8192
+#: Requests that must be refused, under way at once.
+REQUESTS_AT_ONCE: Final = 4
 #: Bytes of body after which a run asks no more: they are held in memory until it is reported.
 RUN_BYTES: Final = ANSWER_BYTES
 

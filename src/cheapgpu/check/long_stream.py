@@ -8,7 +8,8 @@ text and a larger limit, recorded as a case of its own; it is no retry, and the 
 from dataclasses import replace
 from typing import Final
 
-from cheapgpu.check.cases import STREAM_LONG, Case, question
+from cheapgpu.check.answered import STREAM_LONG, WHOLE_LONG
+from cheapgpu.check.case import Case, asking, said
 from cheapgpu.core.exchange import STOPPED_BY_US, Exchange
 from cheapgpu.core.findings import Judgement, Outcome
 from cheapgpu.core.streaming import LONG_EVENTS
@@ -22,11 +23,11 @@ _MARGIN: Final = 1.5
 
 #: What is asked next: a model that stopped early may go on with another task.
 _QUESTIONS: Final = (
-    question(
+    said(
         "Write out the whole numbers from one to one thousand in English words, separated by "
         "commas. Do not stop before you have reached one thousand."
     ),
-    question(
+    said(
         "Tell a very long story of a river from its spring to the sea, with every village, bridge "
         "and mill on its way. Take many chapters, and do not hurry."
     ),
@@ -74,9 +75,15 @@ def next_question(
         STREAM_LONG,
         name=f"{STREAM_LONG.name}-{number + 1}",
         purpose="Another long answer, since the one before was too short to tell.",
-        body=_QUESTIONS[number - 1],
+        body=asking(_QUESTIONS[number - 1]),
         tokens=tokens,
     )
+
+
+def plain_twin(case: Case) -> Case:
+    """The question of a further long stream, with its limit, to be answered plainly."""
+    messages = _QUESTIONS[_number(case) - 2]
+    return replace(WHOLE_LONG, body=asking(messages, stream=False), tokens=case.tokens)
 
 
 def moment_for(more: Case, case: Case, exchange: Exchange, *, time_of_day: float) -> float:

@@ -69,7 +69,11 @@ class RecordingFile:
             case CaseStarted():
                 case = event.case
                 return recorder.case(
-                    case.name, credential=case.credential, model=case.model, request=event.request
+                    case.name,
+                    credential=case.credential,
+                    model=case.model,
+                    request=event.request,
+                    ceiling=event.ceiling,
                 )
             case Sent():
                 return recorder.sent(event.t)

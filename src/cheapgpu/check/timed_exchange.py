@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cheapgpu.check.connection import Arrival, Clock, ConnectError, Connection, connect
@@ -18,20 +18,30 @@ from cheapgpu.core.sse import EventReader, essence
 #: The data of the event that ends a stream (profile, "SSE streaming").
 _DONE: Final = b"[DONE]"
 
+#: A slow reader's rest between two reads (seconds), how often it rests, and the bytes that the
+#: system may hold for it meanwhile.
+_REST_SECONDS: Final = 0.05
+_RESTS: Final = 20
+_SLOW_BUFFER: Final = 8192
+
 OUT_OF_TIME: Final = "the time of the run was over"
 INTERRUPTED: Final = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request to send."""
+    """A request to send, and how its answer is to be read."""
 
-    #: Its credential is masked.
+    #: Its credentials are masked.
     request: Request
-    #: What stands in place of the masked value of `authorization` on the wire.
-    credential: str | None
+    #: The header fields as they are sent.
+    headers: Headers = field(repr=False)
     #: How much time the run has left for it, in seconds.
     seconds: float
+    #: After how many events of an answer of 200 we leave; 0: at its first bytes. None: never.
+    leave_after: int | None = None
+    #: Whether we rest between reads, as a slow client does.
+    slow: bool = False
 
 
 async def exchange(
@@ -53,7 +63,8 @@ async def exchange(
 
     try:
         seconds = min(limits.connect_seconds, question.seconds)
-        connection = await connect(target, context, now, seconds=seconds)
+        buffer = _SLOW_BUFFER if question.slow else None
+        connection = await connect(target, context, now, seconds=seconds, buffer=buffer)
     except ConnectError as error:
         closed = Closed(t=now(), how=error.how, detail=str(error))
         if error.how == "timeout" and question.seconds < limits.connect_seconds:
@@ -66,9 +77,9 @@ async def exchange(
     try:
         framing = Framing()
         body = question.request.body
-        connection.write(framing.request(target.path, _fields(question), body))
-        answer = _Answer(framing, limits, now(), tell)
-        closed = await _read(connection, answer, now, question.seconds)
+        connection.write(framing.request(target.path, question.headers, body))
+        answer = _Answer(framing, limits, now(), tell, question.leave_after)
+        closed = await _read(connection, answer, now, question)
     except BaseException as error:
         connection.abort()
         if isinstance(error, asyncio.CancelledError):
@@ -79,18 +90,11 @@ async def exchange(
     return None
 
 
-def _fields(question: Question) -> Headers:
-    credential = question.credential
-    if credential is None:
-        return question.request.headers
-    return tuple(
-        (name, credential if name == "authorization" else value)
-        for name, value in question.request.headers
-    )
-
-
-async def _read(connection: Connection, answer: "_Answer", now: Clock, seconds: float) -> Closed:
+async def _read(
+    connection: Connection, answer: "_Answer", now: Clock, question: Question
+) -> Closed:
     sent = False
+    rests = _RESTS if question.slow else 0
     while True:
         if not sent and connection.drained is not None:
             sent = True
@@ -100,8 +104,11 @@ async def _read(connection: Connection, answer: "_Answer", now: Clock, seconds: 
             closed = answer.take(arrival)
             if closed is not None:
                 return closed
+            if rests:
+                rests -= 1
+                await connection.rest(min(_REST_SECONDS, max(0.0, question.seconds - now())))
             continue
-        due = answer.due(seconds)
+        due = answer.due(question.seconds)
         left = due.t - now()
         if left <= 0:
             return Closed(t=now(), how=due.how, detail=due.detail)
@@ -121,7 +128,12 @@ class _Answer:
     """What has come of an answer so far, and how long the rest may take."""
 
     def __init__(
-        self, framing: Framing, limits: Limits, asked: float, tell: Callable[[Step], None]
+        self,
+        framing: Framing,
+        limits: Limits,
+        asked: float,
+        tell: Callable[[Step], None],
+        leave_after: int | None = None,
     ) -> None:
         self._framing = framing
         self._limits = limits
@@ -133,6 +145,9 @@ class _Answer:
         self._done: float | None = None
         self._received = 0
         self._events: EventReader | None = None
+        #: How many events are left until we leave; None: we stay.
+        self._stay: int | None = None
+        self._leave_after = leave_after
         #: Whether the answer declares itself an event stream: then comments are no progress.
         self._declared = False
 
@@ -174,6 +189,9 @@ class _Answer:
             return stopped
         if part.end is not None:
             return Closed(t=t, how=part.end, detail=part.detail)
+        enough = self._stay is not None and self._stay <= 0 and self._received > 0
+        if enough and self._done is None:
+            return Closed(t=t, how="left")
         return None
 
     def _head(self, head: Head) -> None:
@@ -183,6 +201,8 @@ class _Answer:
         self._declared = media_type == "text/event-stream"
         if media_type != "application/json":
             self._events = EventReader()
+        if 200 <= head.status < 300:
+            self._stay = self._leave_after
         self._tell(head)
 
     def _body(self, t: float, data: bytes) -> Closed | None:
@@ -203,6 +223,8 @@ class _Answer:
             self._progress = t
             return None
         found = events.feed(data)
+        if self._stay is not None:
+            self._stay -= len(found)
         if found or not self._declared:
             self._progress = t
         if self._done is None and any(event.data == _DONE for event in found):

@@ -24,13 +24,16 @@ COMMANDS: Final = {
     "demo": ("demo", "Check a real engine on this machine, and show what it gets wrong."),
     "check": ("check", "Ask an endpoint, judge its answers, and keep the recording."),
     "verify": ("verify", "Judge recordings and saved answers, without the network."),
+    "report": ("report", "Show recordings: as a page, for CI servers, or as a badge."),
+    "diff": ("diff", "Compare two recordings of an endpoint."),
     "rules": ("rules", "List the rules."),
     "explain": ("rules", "Explain one rule, with good and bad bytes."),
+    "simulate": ("simulate", "Serve an endpoint that is wrong on purpose, or right."),
 }
 
 _NAME: Final = "cheapgpu"
 _VERSION: Final = f"{_NAME} {__version__}\n"
-_ABOUT: Final = """Judge, make and sell chat answers that conform to the OpenAI Chat text profile.
+_ABOUT: Final = """Judge chat endpoints and their answers by the OpenAI Chat text profile.
 
 Exit codes: 0 conforms, 1 does not conform, 2 wrong use (nothing was judged), 3 not established,
 70 a fault of this program, 130 interrupted."""

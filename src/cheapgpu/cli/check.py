@@ -6,24 +6,29 @@ import shlex
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from cheapgpu.check.cases import STREAM_LONG
+from cheapgpu.check.answered import STREAM_LONG
+from cheapgpu.check.cases import STREAMS, catalogue
 from cheapgpu.check.events import CaseFinished, CaseStarted, Event, Listener, RunFinished
-from cheapgpu.check.limits import RUN_SECONDS, RUN_TOKENS, Budget, Limits
-from cheapgpu.check.masking import secrets_of
+from cheapgpu.check.forecast import needed
+from cheapgpu.check.limits import REQUESTS_AT_ONCE, RUN_SECONDS, RUN_TOKENS, Budget, Limits
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.recording_file import RecordingFile, unused_name
 from cheapgpu.check.run import run as run_plan
 from cheapgpu.check.target import parse_target, trusted
 from cheapgpu.cli import options
-from cheapgpu.cli.exit_codes import INTERRUPTED, exit_code
+from cheapgpu.cli.dry_run import dry_run, dry_run_json
+from cheapgpu.cli.exit_codes import CONFORMS, INTERRUPTED, exit_code
 from cheapgpu.cli.options import OptionError
 from cheapgpu.cli.output import complain, say
+from cheapgpu.cli.report_files import prints_report, report_files, write_reports
+from cheapgpu.cli.selection import decided, terms_of
 from cheapgpu.core.errors import CheapGPUError
 from cheapgpu.core.limits import FIRST_BYTE_SECONDS
 from cheapgpu.report.document import document, to_json
@@ -75,6 +80,35 @@ def check(
             metavar="FILE", help="The authorities to trust instead of the system's (PEM)."
         ),
     ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K:V",
+            help="A header field to send with each request, its value masked; repeatable.",
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Requests under way at once; 1: one after another.  "
+            f"[default: {REQUESTS_AT_ONCE} that must be refused, {STREAMS} streams]",
+        ),
+    ] = None,
+    dry: Annotated[
+        bool,
+        typer.Option("--dry-run", help="List the requests and what they can cost; send nothing."),
+    ] = False,
+    only: options.Only = None,
+    skip: options.Skip = None,
+    known: options.Known = None,
+    strict: options.Strict = False,
+    html: options.Html = None,
+    junit: options.Junit = None,
+    sarif: options.Sarif = None,
+    json_file: options.JsonFile = None,
+    md: options.Md = None,
+    badge: options.BadgeFile = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
@@ -89,17 +123,29 @@ def check(
     """
     detail = options.detail_of(verbose=verbose, quiet=quiet)
     style = options.style_of(color, ascii_only=ascii)
+    terms = terms_of(only, skip, known, strict=strict)
+    path = output or unused_name(datetime.now().astimezone(), Path())
+    files = report_files(
+        keep=[str(path)], html=html, junit=junit, sarif=sarif, json=json_file, md=md, badge=badge
+    )
+    printed = prints_report(files, json=json)
     target = parse_target(url)
     plan = Plan(
         target=target,
         model=model,
         key=_key(key_env, key_file),
+        headers=_headers(header or []),
         context=trusted(ca) if target.secure else None,
+        cases=catalogue(ceiling=ceiling, streams=max(STREAMS, concurrency or 0)),
         ceiling=ceiling,
+        concurrency=REQUESTS_AT_ONCE if concurrency is None else concurrency,
         limits=Limits(first_byte_seconds=timeout),
-        budget=Budget(seconds=budget, tokens=tokens),
     )
-    path = output or unused_name(datetime.now().astimezone(), Path())
+    cases = needed(plan, terms.chosen)
+    plan = replace(plan, cases=cases, budget=Budget(seconds=budget, tokens=tokens))
+    if dry:
+        say(dry_run_json(plan) if json else dry_run(plan, style, bodies=verbose))
+        return CONFORMS
     finished, interrupted = _run(plan, path, style)
     run = Run(
         report=finished.report,
@@ -110,17 +156,20 @@ def check(
         commands=(
             (f"cheapgpu verify {shlex.quote(str(path))}", "judges again, without the network"),
         ),
+        started=finished.recording.started,
     )
+    run = decided(run, terms)
     answered = any(exchange.head is not None for exchange in run.exchanges)
     if json:
         say(to_json(document(run)))
-    elif answered:
+    elif answered and printed:
         say(terminal_report(run, style, detail))
     lines = _remarks(finished)
     if finished.stopped:
         lines += [f"cheapgpu check: {finished.stopped}", f"  the recording is in {path}"]
     complain("".join(f"{style.text(line)}\n" for line in lines))
-    return INTERRUPTED if interrupted else exit_code([finished.report.verdict])
+    write_reports([run], files)
+    return INTERRUPTED if interrupted else exit_code([run.standing])
 
 
 def _remarks(finished: RunFinished) -> list[str]:
@@ -149,7 +198,7 @@ def _run(plan: Plan, path: Path, style: Style) -> tuple[RunFinished, bool]:
     listeners: list[Listener] = [keep]
     if sys.stderr.isatty():
         listeners.append(progress(style))
-    with RecordingFile(path, secrets_of(plan.key)) as recording:
+    with RecordingFile(path, plan.secrets) as recording:
         try:
             interrupted = asyncio.run(_interruptible(plan, recording, *listeners))
         except CheapGPUError:
@@ -189,7 +238,7 @@ def progress(style: Style) -> Listener:
             case CaseStarted():
                 asked = not event.left_out
                 if asked:
-                    complain(f"{event.number:>3}/{event.cases}  {event.case.name:<22}")
+                    complain(f"{event.number:>3}/{event.cases}  {event.case.name:<24}")
             case CaseFinished() if asked:
                 complain(f"{event.exchange.closed.t:>7.1f} s  {style.text(_came_to(event))}\n")
             case _:
@@ -206,6 +255,14 @@ def _came_to(finished: CaseFinished) -> str:
     broken = len(judgement.broken)
     rules = f", {broken} rule{'s' if broken > 1 else ''} broken" if broken else ""
     return f"{exchange.head.status} {judgement.outcome}{rules}"
+
+
+def _headers(fields: list[str]) -> tuple[tuple[str, str], ...]:
+    """Take header fields apart; raises OptionError, and shows none of it, where one has no name."""
+    pairs = [field.partition(":") for field in fields]
+    if not all(colon for _, colon, _ in pairs):
+        raise OptionError("--header: a field has no colon; give it like x-api-version:2")
+    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
 
 
 def _key(variable: str | None, file: Path | None) -> str | None:

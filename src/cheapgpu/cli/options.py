@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -20,6 +21,36 @@ Only = Annotated[
 ]
 Skip = Annotated[
     list[str] | None, typer.Option(metavar="GLOB", help="Leave these rules out; repeatable.")
+]
+Known = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Failures that are known (TOML): accepted, each with its reason."
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Let advice fail the run, for the exit code.")
+]
+Html = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Write a page to read; - is standard output."),
+]
+Junit = Annotated[
+    str | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, for a CI server.")
+]
+Sarif = Annotated[
+    str | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF, for code scanning.")
+]
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json-file", metavar="FILE", help="Write the document of --json to a file."),
+]
+Md = Annotated[
+    str | None, typer.Option("--md", metavar="FILE", help="Write a summary in Markdown.")
+]
+BadgeFile = Annotated[
+    str | None,
+    typer.Option("--badge", metavar="FILE", help="Write a badge, as JSON for shields.io."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Verbose = Annotated[

@@ -2,12 +2,21 @@
 
 import os
 import sys
-from typing import TextIO
+from typing import IO, AnyStr
 
 
 def say(text: str) -> None:
     """Write text to standard output at once; once its reader has gone, to nobody."""
     _write(sys.stdout, text)
+
+
+def say_utf8(text: str) -> None:
+    """Write text to standard output as UTF-8, whatever a terminal would want: for files and pipes.
+
+    Its reader may leave, as with `say`.
+    """
+    sys.stdout.flush()
+    _write(sys.stdout.buffer, text.encode())
 
 
 def complain(text: str) -> None:
@@ -30,7 +39,7 @@ def can_write(text: str) -> bool:
     return True
 
 
-def _write(stream: TextIO, text: str) -> None:
+def _write(stream: IO[AnyStr], text: AnyStr) -> None:
     try:
         stream.write(text)
         stream.flush()

@@ -7,10 +7,11 @@ import typer
 
 from cheapgpu.cli import options
 from cheapgpu.cli.exit_codes import exit_code
-from cheapgpu.cli.inputs import STDIN, Input, InputError, read_input
+from cheapgpu.cli.inputs import STDIN, Input
+from cheapgpu.cli.judging import judged, read_inputs
 from cheapgpu.cli.output import say
-from cheapgpu.cli.selection import narrow, selected
-from cheapgpu.core.verify import verify as judge_all
+from cheapgpu.cli.report_files import prints_report, report_files, write_reports
+from cheapgpu.cli.selection import Terms, terms_of
 from cheapgpu.report.document import document, to_json
 from cheapgpu.report.run import Run
 from cheapgpu.report.terminal import terminal_report
@@ -21,6 +22,14 @@ def verify(
     *,
     only: options.Only = None,
     skip: options.Skip = None,
+    known: options.Known = None,
+    strict: options.Strict = False,
+    html: options.Html = None,
+    junit: options.Junit = None,
+    sarif: options.Sarif = None,
+    json_file: options.JsonFile = None,
+    md: options.Md = None,
+    badge: options.BadgeFile = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
@@ -36,44 +45,26 @@ def verify(
     used, none is judged.
     """
     detail = options.detail_of(verbose=verbose, quiet=quiet)
-    chosen = selected(only or [], skip or [])
-    runs = [_judge(file, chosen, hint=detail != "full") for file in _read_all(files)]
+    terms = terms_of(only, skip, known, strict=strict)
+    written = report_files(
+        keep=files, html=html, junit=junit, sarif=sarif, json=json_file, md=md, badge=badge
+    )
+    printed = prints_report(written, json=json)
+    runs = [_judge(file, terms, hint=detail != "full") for file in read_inputs(files)]
     style = options.style_of(color, ascii_only=ascii)
     if json:
         for run in runs:
             say(to_json(document(run)))
-    else:
+    elif printed:
         between = "" if detail == "brief" else "\n"
         say(between.join(terminal_report(run, style, detail) for run in runs))
-    return exit_code(run.report.verdict for run in runs)
+    write_reports(runs, written)
+    return exit_code(run.standing for run in runs)
 
 
-def _read_all(files: list[str]) -> list[Input]:
-    """Read every file; raises one InputError that names all that cannot be used."""
-    if files.count("-") > 1:
-        raise InputError("standard input can be read once only; name - once")
-    inputs: list[Input] = []
-    problems: list[str] = []
-    for file in files:
-        try:
-            inputs.append(read_input(file))
-        except InputError as error:
-            problems.append(str(error))
-    if problems:
-        raise InputError("\n".join(problems))
-    return inputs
-
-
-def _judge(file: Input, chosen: frozenset[str], *, hint: bool) -> Run:
+def _judge(file: Input, terms: Terms, *, hint: bool) -> Run:
     """Judge what a file holds; `hint` says whether the report names the command that shows more."""
+    if not hint or file.name == STDIN:
+        return judged(file, terms)
     more = f"cheapgpu verify -v {shlex.quote(file.name)}"
-    return Run(
-        report=narrow(judge_all(file.exchanges, started=file.started), chosen),
-        exchanges=file.exchanges,
-        target=file.target,
-        source=file.name,
-        about=(file.about,),
-        commands=((more, "what holds, and what was left out"),)
-        if hint and file.name != STDIN
-        else (),
-    )
+    return judged(file, terms, (more, "what holds, and what was left out"))

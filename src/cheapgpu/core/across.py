@@ -322,6 +322,8 @@ def _replayed(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
     }
     for look in looks:
         other = plain.get(_question(look))
+        if other is not None and not _as_long(other, look):
+            continue
         passed = look.judgement.rules.get("stream/incremental") is Outcome.PASS
         if other is None or not passed:
             continue
@@ -340,6 +342,13 @@ def _replayed(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
                     ),
                 ),
             )
+
+
+def _as_long(plain: _Look, stream: _Look) -> bool:
+    """Whether a plain answer took tokens enough to be compared: at least half of the stream's."""
+    if plain.usage is None or stream.usage is None:
+        return False
+    return 2 * plain.usage.completion_tokens >= stream.usage.completion_tokens
 
 
 def _question(look: _Look) -> tuple[tuple[InputMessage, ...], int]:

@@ -1,31 +1,20 @@
 """Judges what a request within the profile was answered: `whole/` and the head of `stream/`."""
 
+from dataclasses import dataclass
+
 from cheapgpu.core import strict_json
-from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
+from cheapgpu.core.exchange import Exchange, Head
 from cheapgpu.core.expectation import TRANSIENT, Expectation, Mode
 from cheapgpu.core.findings import Outcome, Sheet
+from cheapgpu.core.limits import ANSWER_BYTES
 from cheapgpu.core.messages import Completion, completion_of
 from cheapgpu.core.places import place
 from cheapgpu.core.refusals import judge_document
 from cheapgpu.core.schema import quoted
 from cheapgpu.core.sse import essence
-from cheapgpu.core.stream_verifier import Ending
 from cheapgpu.core.strict_json import Unreadable
 
 _MEDIA_TYPE = {"stream": "text/event-stream", "whole": "application/json"}
-
-
-def ending(exchange: Exchange) -> Ending:
-    """How the body ended, told from the framing and from who closed (RFC 9112 section 6.3)."""
-    how = exchange.closed.how
-    if how in STOPPED_BY_US:
-        return "stopped"
-    if how == "eof" and exchange.head is not None:
-        announced = exchange.head.header("content-length") or "chunked" in (
-            exchange.head.header("transfer-encoding") or ""
-        )
-        return "cut" if announced else "whole"
-    return "cut" if how == "reset" else "whole"
 
 
 def judge_head(sheet: Sheet, head: Head, mode: Mode) -> bool:
@@ -64,33 +53,41 @@ def judge_head(sheet: Sheet, head: Head, mode: Mode) -> bool:
     )
 
 
-def judge_whole(
-    sheet: Sheet, exchange: Exchange, wanted: Expectation
-) -> tuple[Completion | None, bool]:
-    """Judge the body of a plain answer (profile, "JSON completion").
+@dataclass(frozen=True, slots=True)
+class WholeAnswer:
+    """What the body of a plain answer gave."""
 
-    Returns the completion, if it is one, and whether a limit of ours kept it from being read.
-    """
-    ended = ending(exchange)
+    #: None unless it matches the schema.
+    completion: Completion | None = None
+    #: Whether it reports an error, as a stream may; then it is no success, whatever else it says.
+    failed: bool = False
+    #: Whether a limit or a decision of ours kept it from being read.
+    stopped: bool = False
+
+
+def judge_whole(sheet: Sheet, exchange: Exchange, wanted: Expectation) -> WholeAnswer:
+    """Judge the body of a plain answer (profile, "JSON completion")."""
     rules = ("whole/json", "whole/schema", "whole/model-echoed", "whole/usage-adds-up")
-    if ended == "stopped":
-        observed = f"we stopped reading: {exchange.closed.how}"
+    over = len(exchange.body) > ANSWER_BYTES
+    if exchange.ending == "stopped" or over:
+        why = f"over {ANSWER_BYTES} bytes" if over else exchange.closed.how
+        observed = f"we stopped reading: {why}"
         sheet.find("whole/body-complete", Outcome.ERROR, observed=observed)
         sheet.skip("the body was not read to its end", *rules)
-        return None, True
-    if ended == "cut":
+        return WholeAnswer(stopped=True)
+    if exchange.ending == "cut":
         sheet.find(
             "whole/body-complete",
             expected="an end as the framing announced",
             observed="the connection ended",
         )
         sheet.skip("the body was cut", *rules)
-        return None, False
+        return WholeAnswer()
     if exchange.closed.how != "unstated":
         sheet.hold("whole/body-complete")
     value = strict_json.decode(exchange.body)
     if isinstance(value, Unreadable) or not isinstance(value, dict):
-        return None, _judge_unreadable(sheet, value, exchange.body)
+        return WholeAnswer(stopped=_judge_unreadable(sheet, value, exchange.body))
     sheet.hold("whole/json")
     valid = judge_document(sheet, "whole/schema", "completion", value, exchange.body)
     model = value.get("model")
@@ -105,10 +102,10 @@ def judge_whole(
             observed=quoted(model),
         )
     if not valid:
-        return None, False
+        return WholeAnswer()
     completion = completion_of(value)
     _judge_usage(sheet, exchange.body, completion, wanted.limit)
-    return completion, False
+    return WholeAnswer(completion, failed=value.get("error") is not None)
 
 
 def _judge_unreadable(sheet: Sheet, value: object, body: bytes) -> bool:

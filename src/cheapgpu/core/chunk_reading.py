@@ -74,7 +74,7 @@ def _wrong_step(choices: object, finish: object, usage: object) -> Step:
     if not isinstance(choices, list):
         return "usage" if states_usage else "unreadable"
     if not choices:
-        return "usage" if usage is not None else "empty"
+        return "usage" if states_usage else "empty" if usage is None else "unreadable"
     terminal = finish is not None and finish != ""
     if states_usage:
         return "terminal+usage" if terminal else "delta+usage"

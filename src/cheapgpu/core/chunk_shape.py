@@ -34,6 +34,8 @@ _TYPES: dict[str, Any] = {
     "error": None,
 }
 _MEMBERS = ("choices", "delta")
+#: Characters of all names of a shape together: types are kept, so none may be large.
+_NAMES_LENGTH = 1024
 
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
@@ -47,17 +49,22 @@ class Shape(Struct, frozen=True):
     decode: Callable[[bytes], Any]
     #: Colons of the members and of the pinned texts; -1 where other texts or objects have some.
     colons: int
+    #: Whether the pinned texts have none, so that all of these are of members.
+    bare: bool
 
     def hides_nothing(self, data: bytes, chunk: Any, content: str) -> bool:  # noqa: ANN401 -- a type made here
         """Whether no name occurs twice in `data`, which was decoded to `chunk`.
 
-        Every member of the shape is there, so a text with no more colons than those members and the
-        content need has no other. (A backslash could spell a colon, and so hide one.) Failing that,
-        a text that the value encodes to has nothing that the value has not.
+        Every member of the shape is there, so a text with no more colons than those members need
+        has no other; nor has one in which only the pinned texts and the content have more, unless a
+        backslash spells one of theirs and so makes room. Failing that, a text that the value
+        encodes to has nothing that the value has not.
         """
         if self.colons >= 0:
             more = data.count(b":") - self.colons
-            if more == 0 or (more == content.count(":") and data.find(b"\\") < 0):
+            if more == 0 and self.bare:
+                return True
+            if more == content.count(":") and data.find(b"\\") < 0:
                 return True
         return _encode(chunk) == data
 
@@ -65,16 +72,19 @@ class Shape(Struct, frozen=True):
 def shape_of(data: bytes, value: dict[str, Any]) -> Shape | None:
     """Return the shape of a content chunk that passed every check, decoded to `value`.
 
-    None if a member has a name that no type can have (msgspec takes no escapes in them).
+    None if a member has a name that no type can have (msgspec takes no escapes in them), or if the
+    names are too many to be kept.
     """
     choice = value["choices"][0]
     names = (tuple(value), tuple(choice), tuple(choice["delta"]))
-    if _ESCAPED.search("".join(name for level in names for name in level)):
+    spelled = "".join(name for level in names for name in level)
+    if len(spelled) > _NAMES_LENGTH or _ESCAPED.search(spelled):
         return None
-    colons = sum(map(len, names)) + value["id"].count(":") + value["model"].count(":")
+    members = sum(map(len, names))
+    colons = members + value["id"].count(":") + value["model"].count(":")
     content = choice["delta"]["content"].count(":")
     certain = data.count(b":") == colons + content and b"\\" not in data
-    return Shape(_decoder(names), colons if certain else -1)
+    return Shape(_decoder(names), colons if certain else -1, colons == members)
 
 
 @functools.lru_cache(_KEPT)

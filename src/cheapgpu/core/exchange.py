@@ -35,6 +35,9 @@ How = Literal[
 #: The endings that are ours: nothing that is missing then is the endpoint's fault.
 STOPPED_BY_US = frozenset({"timeout", "deadline", "cancelled", "left"})
 
+#: How a body ended: as its framing says · broken off by the peer · stopped by us.
+Ending = Literal["whole", "cut", "stopped"]
+
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -103,6 +106,22 @@ class Exchange:
     def body(self) -> bytes:
         """The whole body that was received."""
         return b"".join(read.data for read in self.reads)
+
+    @property
+    def ending(self) -> Ending:
+        """How the body ended, told from the framing and from who closed (RFC 9112 section 6.3)."""
+        how = self.closed.how
+        if how in STOPPED_BY_US:
+            return "stopped"
+        if how == "reset":
+            return "cut"
+        length = self.head.header("content-length") if self.head is not None else None
+        coding = self.head.header("transfer-encoding") if self.head is not None else None
+        if how == "eof" and (length or "chunked" in (coding or "").lower()):
+            return "cut"
+        if how == "length" and length is not None and length.strip() != str(len(self.body)):
+            return "cut"
+        return "whole"
 
     def time_of(self, offset: int) -> float | None:
         """When the body byte at `offset` arrived, in seconds; None where no times were kept."""

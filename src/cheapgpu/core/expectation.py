@@ -13,6 +13,8 @@ Mode = Literal["stream", "whole"]
 
 #: Refusals that say nothing about the request: the endpoint is busy, or something before it is.
 TRANSIENT = frozenset({408, 429, 502, 503, 504})
+#: Cases of this name are sent while others are under way: an endpoint may be too busy for them.
+CONCURRENT = "concurrent-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

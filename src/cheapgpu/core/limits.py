@@ -9,7 +9,7 @@ from typing import Final
 EVENT_BYTES: Final = 1 << 20
 #: Events in one stream.
 STREAM_EVENTS: Final = 1_000_000
-#: Lines of one stream that are not part of a plain event, such as comments.
+#: Lines of one stream that belong to no event, such as comments.
 STREAM_LINES: Final = 2_000_000
 #: The body of an answer, in bytes.
 ANSWER_BYTES: Final = 64 << 20
@@ -28,5 +28,5 @@ FIRST_BYTE_SECONDS: Final = 30.0
 SILENCE_SECONDS: Final = 120.0
 #: Seconds for which a stream is read on after `[DONE]`, so that nothing can follow it.
 GRACE_SECONDS: Final = 1.0
-#: Findings of one rule in one exchange that are kept with their place; the rest are counted.
+#: Different findings of one rule in one exchange that are kept; equal ones are counted.
 FINDINGS_KEPT: Final = 20

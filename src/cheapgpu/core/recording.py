@@ -8,6 +8,7 @@ that may be judged. `Recorder` gives the lines; writing them is the caller's bus
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,8 @@ FORMAT: Final = "cheapgpu-recording/1"
 PROFILE: Final = "openai-chat-text-v1-draft.1"
 #: How the names of header fields end whose values are secrets.
 _SECRET_FIELDS: Final = ("api-key", "apikey", "token", "secret", "cookie")
+#: Schemes of authorization, which are no secret by themselves.
+_BARE_SCHEMES: Final = ("", "basic", "bearer", "digest")
 #: What stands in a recording instead of a credential.
 MASKED: Final = "***"
 
@@ -56,7 +59,7 @@ class Recorder:
     __slots__ = ("_cases", "_digest", "_secrets")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = [secret.encode() for secret in secrets if secret]
+        self._secrets = [(secret, spellings(secret)) for secret in secrets if secret]
         self._cases = 0
         self._digest = hashlib.sha256()
 
@@ -86,7 +89,7 @@ class Recorder:
             request={
                 "method": request.method,
                 "url": request.url,
-                "headers": [[name, _mask(name, value)] for name, value in request.headers],
+                "headers": [[name, masked(name, value)] for name, value in request.headers],
                 "body_base64": base64.b64encode(request.body).decode(),
             },
         )
@@ -97,15 +100,14 @@ class Recorder:
 
     def head(self, head: Head) -> bytes:
         """Return the line of the answer's head."""
-        headers = [[name, self._hide(_mask(name, value))] for name, value in head.headers]
+        headers = [[name, self._hide(masked(name, value))] for name, value in head.headers]
         return self._line(kind="head", t=_seconds(head.t), status=head.status, headers=headers)
 
     def read(self, read: Read) -> bytes:
         """Return the line of one socket read."""
         data = read.data
-        for secret in self._secrets:
-            if secret in data:
-                data = data.replace(secret, b"*" * len(secret))
+        for _, pattern in self._secrets:
+            data = starred(pattern, data)
         data_base64 = base64.b64encode(data).decode()
         return self._line(kind="read", t=_seconds(read.t), at=read.at, base64=data_base64)
 
@@ -141,8 +143,8 @@ class Recorder:
         return self._line(kind="end", cases=self._cases, sha256=digest)
 
     def _hide(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret.decode(), MASKED)
+        for secret, _ in self._secrets:
+            text = text.replace(secret, MASKED)
         return text
 
     def _line(self, **members: Any) -> bytes:  # noqa: ANN401 -- JSON is any value
@@ -332,8 +334,8 @@ def _decode_line(line: bytes, number: int) -> _Line:
         )
     try:
         return _LINE.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RecordingError(f"not a line of a recording: {error}", number) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordingError(f"not a line of a recording: {_problem(error)}", number) from None
 
 
 def _checked(begin: _Begin, number: int) -> _Begin:
@@ -342,17 +344,45 @@ def _checked(begin: _Begin, number: int) -> _Begin:
         ("profile", begin.profile, PROFILE),
     ):
         if found != known:
-            problem = f"{what} {found!r} is not known here; this version judges {known}"
+            problem = f"{what} {found[:64]!r} is not known here; this version judges {known}"
             raise RecordingError(problem, number)
     return begin
 
 
-def _mask(name: str, value: str) -> str:
-    """Hide what authenticates; the scheme stays, since rules speak of it."""
+def _problem(error: Exception) -> str:
+    """What a decoder says, cut where it would repeat much of the line."""
+    text = str(error) if isinstance(error, msgspec.DecodeError) else type(error).__name__
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def spellings(secret: str) -> re.Pattern[bytes]:
+    """What matches a secret as it is, and as a JSON text may spell it with its escapes."""
+    units = (
+        b"(?:%b|%b)" % (re.escape(one), b"|".join(map(re.escape, escapes(one))))
+        for one in (character.encode() for character in secret)
+    )
+    return re.compile(b"".join(units))
+
+
+def escapes(character: bytes) -> list[bytes]:
+    """The ways in which a JSON string can spell an ASCII character other than by itself."""
+    code = b"%04x" % character[0]
+    return [b"\\u" + code, b"\\u" + code.upper(), b"\\" + character]
+
+
+def starred(pattern: re.Pattern[bytes], data: bytes) -> bytes:
+    """The same bytes with as many stars as there were bytes wherever the pattern matches."""
+    return pattern.sub(lambda found: b"*" * len(found[0]), data)
+
+
+def masked(name: str, value: str) -> str:
+    """The value of a header field without what authenticates; rules speak of the scheme."""
     lower = name.lower()
     if lower in ("authorization", "proxy-authorization"):
         scheme, space, key = value.partition(" ")
-        return f"{scheme}{space}{MASKED}" if key else MASKED
+        if key:
+            return f"{scheme}{space}{MASKED}"
+        return value if value.strip().lower() in _BARE_SCHEMES else MASKED
     return MASKED if lower.endswith(_SECRET_FIELDS) else value
 
 

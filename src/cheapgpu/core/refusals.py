@@ -3,11 +3,11 @@
 from typing import Any
 
 from cheapgpu.core import schema, strict_json
-from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
+from cheapgpu.core.exchange import Exchange, Head
 from cheapgpu.core.expectation import TRANSIENT, Expectation
 from cheapgpu.core.findings import Outcome, Sheet
 from cheapgpu.core.places import place
-from cheapgpu.core.sse import essence
+from cheapgpu.core.sse import EventReader, essence
 from cheapgpu.core.strict_json import Unreadable
 
 #: A refusal of a request smaller than this cannot be for its size: bytes of body, tokens of limit.
@@ -51,7 +51,8 @@ def judge_acceptance(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expec
         return
     body = exchange.request.body if exchange.request else b""
     small = len(body) <= _SMALL_BODY and (wanted.limit or 0) <= _SMALL_LIMIT
-    certain = head.status in (400, 422) and small
+    # Of several ways of writing, only one need be what is refused.
+    certain = head.status in (400, 422) and small and len(features) == 1
     for rule in features:
         sheet.find(
             rule,
@@ -77,7 +78,7 @@ def judge_error_body(sheet: Sheet, exchange: Exchange, head: Head) -> None:
 
 def judge_error_json(sheet: Sheet, exchange: Exchange) -> None:
     """Judge a body that is meant to be a JSON error."""
-    if exchange.closed.how in STOPPED_BY_US or exchange.closed.how == "reset":
+    if exchange.ending != "whole":
         sheet.find("error/json", Outcome.ERROR, observed=f"the body was cut: {exchange.closed.how}")
         return
     value = strict_json.decode(exchange.body)
@@ -122,16 +123,23 @@ def judge_document(
 
 
 def _before_inference(sheet: Sheet, exchange: Exchange) -> None:
-    value = strict_json.decode(exchange.body)
-    objects = [value, value.get("error")] if isinstance(value, dict) else []
-    inferred = any(
-        isinstance(part, dict) and (part.get("choices") or part.get("usage")) for part in objects
-    )
+    events = EventReader().feed(exchange.body + b"\n\n")
+    values = [strict_json.decode(data) for data in (exchange.body, *(e.data for e in events))]
     sheet.test(
         "auth/refused-before-inference",
-        holds=not inferred and not exchange.body.startswith(b"data:"),
+        holds=not any(_is_inferred(value) for value in values),
         expected="a refusal without completion, chunk or usage",
         observed="the refusal carries what only inference can give",
+    )
+
+
+def _is_inferred(value: Any) -> bool:  # noqa: ANN401 -- JSON is any value
+    """Whether a value, or one directly within it, has choices or usage."""
+    inner = value if isinstance(value, list) else [value]
+    if isinstance(value, dict):
+        inner = [value, value.get("error")]
+    return any(
+        isinstance(part, dict) and bool(part.get("choices") or part.get("usage")) for part in inner
     )
 
 

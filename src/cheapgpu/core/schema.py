@@ -8,10 +8,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Final, Literal
 
 import jsonschema_rs
 
+from cheapgpu.core.limits import FINDINGS_KEPT
 from cheapgpu.core.places import token
 
 #: The schema as published.
@@ -59,9 +61,12 @@ def is_valid(document: Document, value: object) -> bool:
 
 
 def faults(document: Document, value: object) -> list[Fault]:
-    """Every demand of the schema of `document` that `value` does not meet; empty if it is valid."""
+    """The demands of the schema of `document` that `value` does not meet, up to a bounded number.
+
+    Empty exactly if it is valid.
+    """
     found: list[Fault] = []
-    for error in _validator(document).iter_errors(value):
+    for error in islice(_validator(document).iter_errors(value), FINDINGS_KEPT):
         if error.schema_path[-1] == "anyOf" and error.instance_path == ["usage"]:
             found.extend(_usage_faults(value))
         else:

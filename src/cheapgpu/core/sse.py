@@ -60,8 +60,8 @@ class Discarded(Struct, frozen=True):
     at: int
     #: The bytes that were never dispatched.
     raw: bytes
-    #: What their data lines would have dispatched; empty if there were none.
-    data: bytes
+    #: What their data lines would have dispatched; None if there were none, nor the start of one.
+    data: bytes | None
 
 
 class EventReader:
@@ -86,6 +86,7 @@ class EventReader:
         "_id",
         "_lines_left",
         "_next_cr",
+        "_next_lf",
         "_position",
         "_raw",
         "_searched",
@@ -122,11 +123,11 @@ class EventReader:
         self._body_bytes = body_bytes
         self._full = False
         # The bytes being read, how far they were read, how far they were searched for a line end
-        # in vain, and where the next CR stands (-1: nowhere).
+        # in vain, and where the next CR and the next LF stand (-1: nowhere).
         self._body = b""
         self._position = 0
         self._searched = 0
-        self._next_cr = -1
+        self._next_cr = self._next_lf = -1
         # An unfinished line; `_body` is empty while it waits.
         self._tail: bytearray | None = None
         # The unfinished block: its lines as sent, what they said, and where it began.
@@ -157,12 +158,18 @@ class EventReader:
             self._position, self._searched, self._tail = 0, len(tail), None
         else:
             tail += chunk
+            if not self._started and len(tail) >= len(_BOM):
+                self._started = True
+                if tail.startswith(_BOM):
+                    del tail[: len(_BOM)]
+                    self.at = self._block_at = len(_BOM)
             if self.at + len(tail) - self._block_at > self._event_bytes:
                 self.overrun = "event-bytes"
             elif self._full:
                 self.overrun = "body-bytes"
             return
         self._next_cr = self._body.find(b"\r", self._searched)
+        self._next_lf = self._body.find(b"\n", self._searched)
         if not self._started:
             self._start()
 
@@ -175,7 +182,7 @@ class EventReader:
         if body.startswith(_BOM):
             self._position = self.at = self._block_at = len(_BOM)
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> Event | None:  # noqa: C901 -- one loop, in which each byte passes once
         """Return the next complete event, or None when more bytes are needed.
 
         A limit that is reached ends the reading for good: see `overrun`.
@@ -187,7 +194,9 @@ class EventReader:
         event = None
         while event is None and self.overrun is None:
             start = max(position, self._searched)
-            end = body.find(b"\n", start)
+            if self._next_lf < start and self._next_lf >= 0:
+                self._next_lf = body.find(b"\n", start)
+            end = self._next_lf
             cr = self._next_cr
             if cr < 0:
                 if end < 0:
@@ -243,10 +252,10 @@ class EventReader:
             return None
         lines = list(self._data or ())
         name, _, value = tail.partition(b":")
-        if name == b"data":
+        if name == b"data" or (tail and b"data".startswith(tail)):
             lines.append(value.removeprefix(b" "))
         raw = b"".join(self._raw or ()) + tail
-        return Discarded(at=self._block_at, raw=raw, data=b"\n".join(lines))
+        return Discarded(at=self._block_at, raw=raw, data=b"\n".join(lines) if lines else None)
 
     @property
     def idle(self) -> bool:
@@ -276,6 +285,11 @@ class EventReader:
         self.at = self._block_at = at
         self._events_left = self._stream_events - events
 
+    def stop(self) -> None:
+        """End the reading, as the limit of the body does."""
+        if self.overrun is None:
+            self.overrun = "body-bytes"
+
     def _wait(self, body: bytes, position: int) -> None:
         """Keep the unfinished line, so that what was read can be let go."""
         if position < len(body):
@@ -286,7 +300,7 @@ class EventReader:
             self.overrun = "body-bytes"
         self._body = b""
         self._position = self._searched = 0
-        self._next_cr = -1
+        self._next_cr = self._next_lf = -1
 
     def _pass_lf(self, body: bytes, position: int) -> int:
         """9.2.6: CRLF is one line end, also where a read ended between the two."""
@@ -314,11 +328,7 @@ class EventReader:
         """9.2.6, "process the field": the first colon splits name from value, one space goes."""
         if self.at + following - start - self._block_at > self._event_bytes:
             self.overrun = "event-bytes"
-        if not self._lines_left:
-            self.overrun = "stream-lines"
-        if self.overrun is not None:
             return
-        self._lines_left -= 1
         colon = body.find(b":", start, end)
         name = body[start:end] if colon < 0 else body[start:colon]
         if self._raw is not None:
@@ -338,6 +348,8 @@ class EventReader:
             self.comments += 1
         else:
             self._field(name, body[value_at:end])
+        if self._raw is None:
+            self._count_line()
 
     def _field(self, name: bytes, value: bytes) -> None:
         if name == b"event":
@@ -352,19 +364,23 @@ class EventReader:
 
     def _blank(self, end: int) -> Event | None:
         """9.2.6, "dispatch the event": an id counts even where there is no data to dispatch."""
-        if not self._lines_left:
-            self.overrun = "stream-lines"
-            return None
-        self._lines_left -= 1
         self.last_event_id = self._id
         event = None
         if self._data is not None:
             data = b"\n".join(self._data)
             event = self._dispatch(data, self._block_at, end - self._block_at, self._data_at)
             self._data = None
+        else:
+            self._count_line()
         self._type = ""
         self._raw = None
         return event
+
+    def _count_line(self) -> None:
+        """Count a line that belongs to no event: there may not be endless ones."""
+        self._lines_left -= 1
+        if self._lines_left < 0:
+            self.overrun = "stream-lines"
 
     def _dispatch(self, data: bytes, at: int, length: int, data_at: int) -> Event | None:
         if length > self._event_bytes:

@@ -122,20 +122,19 @@ PRESENCE: Final[dict[str, tuple[Step, ...]]] = {
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram: the steps that break nothing, then the rest by rule.
+    """The table as a Mermaid state diagram: one edge from a state to another, with all its steps.
 
-    Steps that lead from a state to itself and break nothing are left out, but for `delta`.
+    From a state to itself only the steps that break nothing are drawn: Mermaid keeps one such edge
+    for each state, and the page has the whole table besides.
     """
     lines = ["stateDiagram-v2", "    [*] --> open"]
+    edges: dict[tuple[str, str], list[str]] = {}
     for state, moves in MOVES.items():
-        by_move: dict[Move, list[str]] = {}
         for step, move in moves.items():
-            if step != "unreadable":
-                by_move.setdefault(move, []).append(step)
-        for move, steps in by_move.items():
-            label = "any event" if len(steps) == len(moves) - 1 else ", ".join(steps)
-            broken = f" ✗ {', '.join(move.broken)}" if move.broken else ""
-            lines.append(f"    {_node(state)} --> {_node(move.to)}: {label}{broken}")
+            if step != "unreadable" and not (move.broken and move.to == state):
+                broken = f" ✗ {', '.join(move.broken)}" if move.broken else ""
+                edges.setdefault((_node(state), _node(move.to)), []).append(f"{step}{broken}")
+    lines += [f"    {of} --> {to}: {'<br/>'.join(steps)}" for (of, to), steps in edges.items()]
     lines += [f"    {_node(state)} --> [*]" for state in ("done", "failed", "failed-done")]
     return "\n".join(lines) + "\n"
 

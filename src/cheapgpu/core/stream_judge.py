@@ -5,13 +5,14 @@ a reader of the standard (`sse`); how they were cut into reads is not visible he
 """
 
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from cheapgpu.core import schema, strict_json
 from cheapgpu.core.chunk_reading import Reading, read_chunk, read_wrong_chunk
+from cheapgpu.core.exchange import Ending
 from cheapgpu.core.findings import ExchangeOutcome, Finding, Outcome, exchange_outcome
 from cheapgpu.core.limits import FINDINGS_KEPT
 from cheapgpu.core.messages import Chunk, FinishReason, Usage, chunk_of, fast_value
@@ -19,9 +20,6 @@ from cheapgpu.core.places import place
 from cheapgpu.core.sse import Discarded
 from cheapgpu.core.stream import MOVES, PRESENCE, State, Step
 from cheapgpu.core.strict_json import Unreadable
-
-#: How the body ended: as its framing says · broken off by the peer · stopped by us.
-Ending = Literal["whole", "cut", "stopped"]
 
 #: The data of the event that ends a stream (profile, "SSE streaming").
 DONE: Final = b"[DONE]"
@@ -172,11 +170,11 @@ class StreamJudge:
 
         `discarded` is what was left without its blank line, `comments` how many comments came.
         """
-        stopped = ending == "stopped" or self.limited
-        if stopped:
+        if ending == "stopped":
             self.find("body-complete", "", "we stopped reading", outcome=Outcome.ERROR)
         else:
             self._end_of_body(ending, discarded)
+        stopped = ending == "stopped" or self.limited
         failed = self.state in ("failed", "failed-done")
         if not failed:
             self._presence(None if stopped else discarded, stopped=stopped)
@@ -192,6 +190,12 @@ class StreamJudge:
             failed=failed,
             stopped=stopped,
         )
+
+    def forget_utf8(self, at: int) -> None:
+        """Drop what was found about the encoding from `at` on: we stopped reading there."""
+        for key, finding in list(self.findings.items()):
+            if key[0] == "utf8" and (finding.at or 0) >= at:
+                del self.findings[key]
 
     def find(  # noqa: PLR0913 -- the fields of a finding
         self,
@@ -228,7 +232,7 @@ class StreamJudge:
         follows: str | None = None,
     ) -> None:
         """Keep a finding about the event at hand: at a member (a JSON pointer), or at an offset."""
-        if outcome is Outcome.FAIL and follows is None:
+        if outcome is Outcome.FAIL and follows is None and rule not in self._event_broken:
             self._event_broken.append(rule)
         key = (rule, expected, follows)
         if not self._known(key):
@@ -363,7 +367,7 @@ class StreamJudge:
     def _end_of_body(self, ending: Ending, discarded: Discarded | None) -> None:
         if ending == "cut":
             self.find("body-complete", "an end as the framing announced", "the connection ended")
-        if discarded is not None:
+        if discarded is not None and discarded.data is not None:
             size = len(discarded.raw)
             self.find(
                 "events-complete",

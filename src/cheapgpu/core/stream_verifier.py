@@ -18,10 +18,11 @@ from typing import Final
 import msgspec
 
 from cheapgpu.core.chunk_shape import Shape, shape_of
+from cheapgpu.core.exchange import Ending
 from cheapgpu.core.limits import ANSWER_BYTES, EVENT_BYTES, STREAM_EVENTS
 from cheapgpu.core.sse import EventReader
 from cheapgpu.core.stream import State, Step
-from cheapgpu.core.stream_judge import Ending, StreamEvent, StreamJudge, StreamSummary
+from cheapgpu.core.stream_judge import StreamEvent, StreamJudge, StreamSummary
 from cheapgpu.core.strict_json import too_deep
 from cheapgpu.core.template import STRING_BYTES, Template, learn
 
@@ -155,8 +156,10 @@ class StreamVerifier:
         the peer broke off. `stopped`: we did (a limit, the deadline); that is no fault of the peer.
         """
         judge, reader = self._judge, self._reader
-        judge.limited = judge.limited or reader.overrun is not None
-        if self._utf8_waiting and ending != "stopped" and not judge.limited:
+        if reader.overrun is not None:
+            ending = "stopped"
+            judge.forget_utf8(reader.at)
+        if self._utf8_waiting and ending != "stopped":
             judge.find("utf8", "UTF-8 throughout", "a character cut off at the end of the body")
         return judge.end(ending, reader.finish(), reader.comments)
 
@@ -175,16 +178,23 @@ class StreamVerifier:
         return True
 
     def _feed(self, chunk: bytes) -> list[StreamEvent]:
+        if not chunk or self._reader.overrun is not None:
+            return []
         size = len(chunk)
         at = self._received
+        events: list[StreamEvent]
+        if at + size > self._body_bytes:
+            events = self._feed(chunk[: self._body_bytes - at])
+            self._reader.stop()
+            return events
         if self._utf8_waiting or not chunk.isascii():
             self._check_utf8(chunk)
         self._received = at + size
-        events: list[StreamEvent] = []
+        events = []
         reader, judge = self._reader, self._judge
         if self._between or reader.can_skip(chunk):
             position = 0
-            if self._fast and at + size <= self._body_bytes and chunk.find(b"\r") < 0:
+            if self._fast and chunk.find(b"\r") < 0:
                 position = self._plain_events(chunk, at, events)
                 if position == size:
                     self._ready = self._template

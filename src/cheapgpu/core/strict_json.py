@@ -29,7 +29,8 @@ _WORDS = {
     "Illegal trailing comma before end of object": "a comma before the end",
     "Illegal trailing comma before end of array": "a comma before the end",
 }
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+#: A string, or what is left of one that does not end: no byte is looked at twice.
+_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAIR_OR_ESCAPE = re.compile(
@@ -37,8 +38,8 @@ _PAIR_OR_ESCAPE = re.compile(
 )
 _NUMBER = re.compile(r"-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 #: Stands for an integer beyond every limit of the profile, so that no number has to be exact there.
-_HUGE = 10**400
-_HUGE_DIGITS = 400
+_HUGE = 10**21
+_HUGE_DIGITS = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,13 @@ def is_integral(text: str) -> bool:
     digits = (whole + fraction).lstrip("0")
     if not digits:
         return True
+    negative = exponent.startswith("-")
+    exponent = exponent.lstrip("+-").lstrip("0") or "0"
     if len(exponent) > 18:
-        return not exponent.startswith("-")
+        return not negative
     trailing_zeros = len(digits) - len(digits.rstrip("0"))
-    return int(exponent) - len(fraction) + trailing_zeros >= 0
+    shift = -int(exponent) if negative else int(exponent)
+    return shift - len(fraction) + trailing_zeros >= 0
 
 
 def _constant(name: str) -> NoReturn:

@@ -14,7 +14,7 @@ from cheapgpu.core import notes, rules
 from cheapgpu.core.across import CountTokens, judge_across
 from cheapgpu.core.answers import judge_head, judge_whole
 from cheapgpu.core.exchange import STOPPED_BY_US, Exchange, Head
-from cheapgpu.core.expectation import Expectation, expectation
+from cheapgpu.core.expectation import CONCURRENT, TRANSIENT, Expectation, expectation
 from cheapgpu.core.findings import ExchangeOutcome, Judgement, Outcome, Sheet, Verdict
 from cheapgpu.core.messages import FinishReason, Usage
 from cheapgpu.core.refusals import (
@@ -82,7 +82,7 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
             sheet.findings, failed=answer.failed, stopped=answer.stopped
         )
         if answer.failed:
-            unseen = "the endpoint reported an error in the stream"
+            unseen = "the endpoint reported an error in its answer"
         elif answer.stopped and exchange.closed.how != "left":
             ours = exchange.closed.how in STOPPED_BY_US
             unseen = _STOPPED if ours else "the answer was beyond a limit of ours"
@@ -146,7 +146,10 @@ def _judge_refusal(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expecta
     judge_admission(sheet, exchange, head, wanted)
     if wanted.rule is None and wanted.mode is not None:
         judge_acceptance(sheet, exchange, head, wanted)
-        judge_head(sheet, head, wanted.mode)
+        if exchange.case.startswith(CONCURRENT) and head.status in TRANSIENT:
+            sheet.skip("the endpoint was busy, which it may say", f"{wanted.mode}/status")
+        else:
+            judge_head(sheet, head, wanted.mode)
         if wanted.mode == "stream" and asks_for_long(exchange):
             _nothing_to_time(sheet)
     judge_error_body(sheet, exchange, head)
@@ -169,12 +172,15 @@ def _judge_answer(
     elif not judge_head(sheet, head, mode):
         return _Answer()
     if mode == "whole":
-        completion, stopped = judge_whole(sheet, exchange, wanted)
-        measured = notes.whole_notes(exchange)
-        if completion is None:
-            return _Answer(stopped=stopped, notes=measured)
-        reason = completion.choices[0].finish_reason
-        return _Answer(reason, completion.usage, notes=measured)
+        whole = judge_whole(sheet, exchange, wanted)
+        completion = whole.completion
+        return _Answer(
+            completion.choices[0].finish_reason if completion is not None else None,
+            completion.usage if completion is not None else None,
+            failed=whole.failed,
+            stopped=whole.stopped,
+            notes=notes.whole_notes(exchange),
+        )
     summary, events = judge_stream(sheet, exchange, wanted)
     return _Answer(
         summary.finish_reason,

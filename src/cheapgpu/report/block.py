@@ -18,6 +18,7 @@ GLYPHS: Final[dict[Outcome, tuple[str, str, Colour]]] = {
     Outcome.UNKNOWN: ("?", "?", "yellow"),
     Outcome.ADVICE: ("!", "!", "cyan"),
 }
+_KNOWN: Final[tuple[str, str, Colour]] = ("~", "~", "cyan")
 ENDINGS: Final[dict[How, str]] = {
     "chunked-end": "ended by its last chunk",
     "length": "ended at its announced length",
@@ -65,8 +66,11 @@ def rule_block(
     outcome = kinds[0].finding.outcome
     cases = list(dict.fromkeys(case for kind in kinds for case in kind.cases))
     shown = kinds if everything else kinds[:_KINDS]
-    lines = _title(rule, outcome, cases, style)
+    excuse = run.excuse(rule.id)
+    lines = _title(rule, outcome, cases, style, known=excuse is not None)
     lines += wrap(style.text(rule.sentence), style.width, first=_INDENT)
+    if excuse is not None:
+        lines += _field("known", excuse.reason, style)
     lines += _kinds(shown, style, show_end=show_end)
     if len(shown) < len(kinds):
         more = number(len(kinds) - len(shown), "more kind")
@@ -114,10 +118,13 @@ def named(cases: Sequence[str]) -> str:
     return f"{', '.join(cases[: _CASES - 1])} and {len(cases) - _CASES + 1} more"
 
 
-def _title(rule: Rule, outcome: Outcome, cases: Sequence[str], style: Style) -> list[str]:
-    letter, plain, colour = GLYPHS[outcome]
+def _title(
+    rule: Rule, outcome: Outcome, cases: Sequence[str], style: Style, *, known: bool
+) -> list[str]:
+    letter, plain, colour = _KNOWN if known else GLYPHS[outcome]
     glyph = style.paint(plain if style.ascii else letter, colour)
     word = [outcome.word] if outcome in (Outcome.UNKNOWN, Outcome.ERROR) else []
+    word += ["known"] if known else []
     return rule_title(rule, [rule.level, *word, named(cases)], style, glyph=f"{glyph} ")
 
 

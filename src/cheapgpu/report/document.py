@@ -7,6 +7,7 @@ from cheapgpu import __version__
 from cheapgpu.core.findings import Finding, Judgement, Outcome
 from cheapgpu.core.messages import Usage
 from cheapgpu.core.rules import BY_ID
+from cheapgpu.report.known import KnownFailure
 from cheapgpu.report.run import Run
 
 Document = dict[str, Any]
@@ -15,16 +16,24 @@ Document = dict[str, Any]
 def document(run: Run) -> Document:
     """Return the document: exchanges in their order, rules by id, findings as they were made.
 
-    Rules that pass have a finding only where it holds evidence; a rule with outcome `skip` has a
-    `reason`. Times are seconds since the request began, places are bytes of the body.
+    Its JSON Schema is `report.schema.json` beside this module. `verdict` is what was proven;
+    `standing` decides the exit code: known failures excused, strict as asked. Rules that pass
+    have a finding only where it holds evidence; a rule with outcome `skip` has a `reason`. Times
+    are seconds since the request began, places are bytes of the body.
     """
     return {
         "profile": run.profile,
         "tool": f"cheapgpu {__version__}",
         "target": run.target or None,
         "source": run.source or None,
+        "model": run.model or None,
+        "started": run.started,
         "verdict": run.report.verdict,
+        "standing": run.standing,
+        "strict": run.strict,
         "looked_at": {"rules": run.looked_at, "of": len(run.report.rules)},
+        "counts": {outcome.word: run.counts[outcome] for outcome in Outcome},
+        "known": [_known(run, entry) for entry in run.known],
         "exchanges": [_exchange(run, judgement) for judgement in run.report.judgements],
         "rules": [_rule(run, rule) for rule in sorted(run.report.rules)],
     }
@@ -45,6 +54,15 @@ def _exchange(run: Run, judgement: Judgement) -> Document:
         "broken": run.broken(judgement),
         "advice": run.advice(judgement),
         "notes": dict(sorted(judgement.notes.items())),
+    }
+
+
+def _known(run: Run, entry: KnownFailure) -> Document:
+    return {
+        "id": entry.id,
+        "because": entry.because,
+        "until": entry.until.isoformat() if entry.until else None,
+        "state": run.state_of(entry),
     }
 
 

@@ -3,11 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from cheapgpu.core.exchange import Exchange
-from cheapgpu.core.findings import Finding, Judgement, Outcome
+from cheapgpu.core.expectation import expectation
+from cheapgpu.core.findings import Finding, Judgement, Outcome, Verdict, verdict
 from cheapgpu.core.recording import PROFILE
+from cheapgpu.core.rules import BY_ID
 from cheapgpu.core.verify import Report
+from cheapgpu.report.known import KnownFailure, KnownState
+
+#: Why a rule was not looked at that the user left out.
+NOT_SELECTED: Final = "not selected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,13 @@ class Run:
     #: Commands worth typing next, each with what it gives.
     commands: tuple[tuple[str, str], ...] = ()
     profile: str = PROFILE
+    #: Time of day at which the exchanges were recorded (RFC 3339); None where the input does not
+    #: tell.
+    started: str | None = None
+    #: Failures that are accepted; each is of a rule that was selected.
+    known: tuple[KnownFailure, ...] = ()
+    #: Whether advice fails the run.
+    strict: bool = False
 
     @property
     def looked_at(self) -> int:
@@ -36,9 +50,63 @@ class Run:
         return sum(outcome is not Outcome.SKIP for outcome in self.report.rules.values())
 
     @property
+    def narrowed(self) -> bool:
+        """Whether rules were left out by the user's choice."""
+        return NOT_SELECTED in self.report.skipped.values()
+
+    @property
     def counts(self) -> Counter[Outcome]:
         """How many rules came to each outcome."""
         return Counter(self.report.rules.values())
+
+    @property
+    def model(self) -> str:
+        """The supplier model id that was asked for; "" where no request tells."""
+        asked = (expectation(one).model for one in self.exchanges if one.model == "known")
+        return next((model for model in asked if model), "")
+
+    def excuse(self, rule: str) -> KnownFailure | None:
+        """The entry by which the failure of a rule is accepted, if there is one."""
+        return next(
+            (one for one in self.known if one.id == rule and self.state_of(one) == "known"), None
+        )
+
+    def state_of(self, entry: KnownFailure) -> KnownState:
+        """What became of a known failure in this run."""
+        if entry.expired:
+            return "expired"
+        match self.report.rules.get(entry.id):
+            case Outcome.FAIL | Outcome.ADVICE:
+                return "known"
+            case Outcome.PASS:
+                return "passes"
+            case _:
+                return "not seen"
+
+    @property
+    def outdated(self) -> list[KnownFailure]:
+        """The known failures that no longer hold: each fails the run."""
+        return [one for one in self.known if self.state_of(one) in ("passes", "expired")]
+
+    def fails(self, rule: str) -> bool:
+        """Whether a rule fails the run: it is broken (or, if strict, advice), and not excused."""
+        failing = (Outcome.FAIL, Outcome.ADVICE) if self.strict else (Outcome.FAIL,)
+        return self.report.rules.get(rule) in failing and self.excuse(rule) is None
+
+    @property
+    def standing(self) -> Verdict:
+        """The verdict that decides the exit code: what is known is excused, strict is strict.
+
+        It differs from `report.verdict` only where there are known failures, or `strict` is set.
+        """
+        if self.outdated or any(self.fails(rule) for rule in self.report.rules):
+            return "does not conform"
+        must = (
+            Outcome.PASS if self.excuse(rule) else outcome
+            for rule, outcome in self.report.rules.items()
+            if BY_ID[rule].level == "MUST"
+        )
+        return verdict(must, self.report.judgements)
 
     def pairs(self) -> Iterator[tuple[Exchange, Judgement]]:
         """Each exchange with its judgement."""

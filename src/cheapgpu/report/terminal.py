@@ -8,9 +8,10 @@ from typing import Final, Literal
 from cheapgpu import __version__
 from cheapgpu.core.exchange import Exchange
 from cheapgpu.core.findings import NOT_WHOLE, Judgement, Outcome
-from cheapgpu.core.rules import AREAS, RULES
-from cheapgpu.report.block import ENDINGS, Block, rule_block, seconds
-from cheapgpu.report.reasons import open_reasons
+from cheapgpu.core.rules import AREAS, BY_ID, RULES
+from cheapgpu.report.block import ENDINGS, GLYPHS, Block, rule_block, rule_title, seconds
+from cheapgpu.report.gist import outdated
+from cheapgpu.report.reasons import open_reasons, standing_reasons
 from cheapgpu.report.run import Run
 from cheapgpu.report.sightings import consequences, kind_of, sightings
 from cheapgpu.report.style import Style, columns, join, number, wrap
@@ -45,8 +46,11 @@ def terminal_report(run: Run, style: Style, detail: Detail = "usual") -> str:
         lines += ["", *block]
     if everything:
         lines += _the_rest(run, style)
+    lines += _outdated(run, style)
     conclusion = [style.text(phrase) for phrase in _conclusion(run)]
     lines += ["", *join(conclusion, style.width, by=style.text(" · "))]
+    for reason in standing_reasons(run):
+        lines += wrap(style.text(reason), style.width, first=_INDENT)
     lines += _reasons(run, style, everything=everything)
     if run.report.verdict == "not established":
         lines.append("")
@@ -105,7 +109,7 @@ def _blocks(run: Run, style: Style, *, everything: bool) -> list[list[str]]:
     lines: list[list[str]] = []
     ends_shown: set[int] = set()
     for outcome in _BLOCKS:
-        for block in _of_outcome(run, outcome):
+        for block in blocks_of(run, outcome):
             ends = {id(kind.exchange) for kind in block.kinds if kind.finding.at is None}
             show_end = not ends & ends_shown
             lines.append(rule_block(run, block, style, show_end=show_end, everything=everything))
@@ -114,10 +118,10 @@ def _blocks(run: Run, style: Style, *, everything: bool) -> list[list[str]]:
     return lines
 
 
-def _of_outcome(run: Run, outcome: Outcome) -> list[Block]:
-    """The rules of an outcome, those of `refuse/` that say the same in one block."""
+def blocks_of(run: Run, outcome: Outcome) -> list[Block]:
+    """Return the rules of an outcome, those of `refuse/` that say the same in one block."""
     blocks: list[Block] = []
-    shared: dict[tuple[str, str], list[str]] = {}
+    shared: dict[tuple[str, ...], list[str]] = {}
     for rule in RULES:
         kinds = sightings(run, rule.id, outcome)
         if run.report.rules[rule.id] is not outcome or not kinds:
@@ -126,13 +130,27 @@ def _of_outcome(run: Run, outcome: Outcome) -> list[Block]:
         if rule.area == "refuse" and len(kinds) == 1 and not consequences(run, rule.id):
             finding = kinds[0].finding
             # core says in front which member it is about, which is what the rules differ in.
-            key = kind_of(replace(finding, observed=_MEMBER.sub("", finding.observed)))
+            kind = kind_of(replace(finding, observed=_MEMBER.sub("", finding.observed)))
+            excuse = run.excuse(rule.id)
+            key = (*kind, excuse.reason if excuse else "")
             if key in shared:
                 shared[key].append(rule.id)
                 continue
             shared[key] = alike
         blocks.append(Block(rule=rule, kinds=kinds, alike=alike))
     return blocks
+
+
+def _outdated(run: Run, style: Style) -> list[str]:
+    """The known failures that no longer hold: they fail the run."""
+    lines: list[str] = []
+    letter, plain, colour = GLYPHS[Outcome.FAIL]
+    glyph = style.paint(plain if style.ascii else letter, colour)
+    for entry in run.outdated:
+        title = rule_title(BY_ID[entry.id], ["known failure"], style, glyph=f"{glyph} ")
+        text = style.text(outdated(run, entry))
+        lines += ["", *title, *wrap(text, style.width, first=_INDENT)]
+    return lines
 
 
 def _exchanges(run: Run, style: Style, *, notes: bool) -> list[str]:
@@ -221,7 +239,10 @@ def _conclusion(run: Run, source: str = "") -> list[str]:
     counts[Outcome.SKIP] = 0
     verdict = [run.report.verdict.upper(), *([source] if source else [])]
     looked_at = f"{run.looked_at} of {len(run.report.rules)} rules looked at"
-    return [*verdict, *_counted(counts), looked_at]
+    excused = sum(run.excuse(rule) is not None for rule in run.report.rules)
+    known = [f"{excused} of that known"] if excused else []
+    stale = [f"{number(len(run.outdated), 'known failure')} outdated"] if run.outdated else []
+    return [*verdict, *_counted(counts), *known, *stale, looked_at]
 
 
 def _reasons(run: Run, style: Style, *, everything: bool) -> list[str]:
