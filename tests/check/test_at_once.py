@@ -265,7 +265,7 @@ def test_endpoint_that_hangs_on_refusals_is_left() -> None:
     assert {first.detail, second.detail} == {"no answer within 0.15 s"}
     assert third.how in ("cancelled", "timeout")
     assert last == Closed(t=0.0, how="cancelled", detail="not sent: the run had ended")
-    assert finish(events).stopped.endswith("2 requests in a row ended by no answer within 0.15 s")
+    assert finish(events).stopped.endswith("2 requests in a row failed: no answer within 0.15 s")
     assert finish(events).report.verdict == "not established"
 
 

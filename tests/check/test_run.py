@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -334,7 +335,7 @@ def test_endpoint_that_hangs_is_left_after_two_requests() -> None:
     """Two requests in vain are enough: the rest is not waited for."""
     events = stopped(silent)
     assert asked(events) == ["stream-short", "stream-long"]
-    assert "is given up: 2 requests in a row ended by no answer within 0.1 s" in (
+    assert "is given up: 2 requests in a row failed: no answer within 0.1 s" in (
         finish(events).stopped
     )
     assert finish(events).report.verdict == "not established"
@@ -427,6 +428,25 @@ def test_cancelled_run_is_finished_properly(tmp_path: Path) -> None:
     assert len(others) == len(CASES) - 1
     assert all(exchange.head is None for exchange in others)
     assert finish(events).stopped == "interrupted"
+
+
+def test_answer_that_takes_too_long_to_judge_is_left_unjudged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Judging has its time too: what is not judged is recorded, and no verdict rests on it."""
+
+    def slow(*_: Any, **__: Any) -> None:
+        time.sleep(5)
+
+    monkeypatch.setattr("cheapgpu.check.run.judge", slow)
+    monkeypatch.setattr("cheapgpu.check.run._JUDGING_SECONDS", 0.0)
+    with served(Endpoint(SCRIPT)) as url:
+        events = carried_out(
+            planned(url, cases=only(STREAM_SHORT), budget=Budget(seconds=0.5, tokens=100))
+        )
+    assert exchanges(events)["stream-short"].reads
+    assert "no time to judge" in judged(events)["stream-short"].unseen
+    assert finish(events).report.verdict == "not established"
 
 
 def test_listener_that_fails_ends_the_run() -> None:

@@ -120,11 +120,18 @@ def test_key_from_a_file(fast_endpoint: str, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["ftp://x/"], "URL: its scheme is 'ftp'"),
-        (["http://x/", "--key-env", "UNSET"], "--key-env: the variable UNSET is not set"),
-        (["http://x/", "--key-env", "EMPTY"], "--key-env: the variable EMPTY is empty"),
+        (["http://x/", "--key-env", "UNSET"], "that it names is not set; give its name"),
+        (["http://x/", "--key-env", "EMPTY"], "that it names is empty; put the key into it"),
         (["http://x/", "--key-env", "SPACED"], "key: is empty, or has a space"),
-        (["http://x/", "--key-file", "gone"], "--key-file: gone: No such file"),
-        (["http://x/", "--key-file", "long"], "--key-file: long is too long"),
+        (
+            ["http://x/", "--key-file", "gone"],
+            "--key-file: No such file or directory; give",
+        ),
+        (["http://x/", "--key-file", "long"], "--key-file: the file is too long"),
+        (["http://x/", "--key-env", "two words"], "give its name, not the key"),
+        (["http://x/", "--key-file", "two words"], "give a file's name, not the key"),
+        (["http://x/", "two words"], "it got more arguments than it takes"),
+        (["http://x/", "--tokenizer", "gone"], "--tokenizer: gone: no such file"),
         (["http://x/", "--key-file", "lines"], "key: is empty, or has a space, a line break"),
         (["http://x/", "--key-file", "k", "--key-env", "KEY"], "exclude each other"),
         (["http://x/", "-o", "old.jsonl"], "-o: old.jsonl exists"),
@@ -276,7 +283,7 @@ def test_hanging_endpoint_is_left_in_time(capsys: pytest.CaptureFixture[str]) ->
     assert time.monotonic() - began < 10
     out, err = capsys.readouterr()
     assert out == ""
-    assert "is given up: 2 requests in a row ended by no answer within 0.2 s" in err
+    assert "is given up: 2 requests in a row failed: no answer within 0.2 s" in err
 
 
 def test_head_and_then_silence_ends_with_the_budget(capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,6 +310,81 @@ def test_refused_long_question_points_to_the_ceiling(capsys: pytest.CaptureFixtu
     with served(Endpoint(replace(SCRIPT, ceiling=300))) as url:
         check(f"{url}/v1", "--key-env", "KEY", "-o", "a.jsonl")
     assert "--ceiling" in capsys.readouterr().err
+
+
+# --- hints ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "key", "hint"),
+    [
+        (b"401 No", ["--key-env", "KEY"], "with the key got 401; is the key right (--key-env)?"),
+        (b"403 No", [], "without a key got 403; give the key with --key-env"),
+        (b"404 No", [], "every answer is 404; is URL the full inference_url?"),
+        (
+            b"308 No\r\nlocation: /v2?key=1",
+            [],
+            "none is followed; if it is meant to be asked",
+        ),
+        (b"302 No\r\nlocation: http://[", [], "every answer is a redirect, and none is followed\n"),
+    ],
+)
+def test_likely_slip_is_named(
+    head: bytes, key: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where every answer says the same, the slip behind it is named; no query is shown."""
+    with served(answering(b"HTTP/1.1 " + head + b"\r\ncontent-length: 0\r\n\r\n")) as url:
+        check(
+            f"{url}/v1", *key, "-o", "a.jsonl", "-q", "--only", "stream/status", "--only", "auth/*"
+        )
+        err = capsys.readouterr().err
+    assert hint in err
+    assert "key=1" not in err
+    assert b"/v2" not in head or f"give URL as {url}/v2\n" in err
+
+
+# --- tokenizers -----------------------------------------------------------------------------------
+
+
+def test_tokenizer_counts_again_in_every_command(
+    fast_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --tokenizer the tokens are counted, alike live and from the recording."""
+    write_tokenizer(tmp_path / "tokenizer.json")
+    rule = ("--only", "honesty/*", "--tokenizer", "tokenizer.json")
+    assert check(fast_endpoint, "--key-env", "KEY", "-o", "a.jsonl", "--json", *rule) == 3
+    live = capsys.readouterr().out
+    shown = {one["id"]: one for one in json.loads(live)["rules"]}
+    assert shown["honesty/tokens-as-counted"]["outcome"] == "pass"
+    assert run(["verify", "a.jsonl", "--json", *rule]) == 3
+    assert capsys.readouterr().out == live
+    assert run(["report", "a.jsonl", "-v", *rule]) == 0
+    assert "honesty/tokens-as-counted" in capsys.readouterr().out
+    assert run(["verify", "a.jsonl", "-v", "--only", "honesty/tokens-as-counted"]) == 3
+    assert "no exchange called for it" in capsys.readouterr().out
+
+
+def write_tokenizer(path: Path) -> None:
+    """A tokenizer whose tokens are words and marks, as the scripted endpoint counts them."""
+    path.write_text(
+        json.dumps(
+            {
+                "version": "1.0",
+                "added_tokens": [],
+                "pre_tokenizer": {"type": "Whitespace"},
+                "model": {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"},
+            }
+        )
+    )
+
+
+def test_file_that_is_no_tokenizer_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named, before anything is judged."""
+    (tmp_path / "t.json").write_text("{}")
+    assert run(["verify", "a.jsonl", "--tokenizer", "t.json"]) == 2
+    assert "--tokenizer: t.json: not a tokenizer.json" in capsys.readouterr().err
 
 
 # --- faults of our own ----------------------------------------------------------------------------
@@ -373,6 +455,36 @@ def test_interrupted_check_closes_its_recording(tmp_path: Path, number: signal.S
     first, *others = read_recording(path.read_bytes()).exchanges
     assert first.closed.how == "cancelled"
     assert {exchange.closed.how for exchange in others} == {"cancelled"}
+
+
+def test_check_is_interrupted_while_it_judges(tmp_path: Path) -> None:
+    """Ctrl-C ends a check at once while an answer that takes long to judge is judged."""
+    script = (
+        "import sys, time; import cheapgpu.check.run as one; from cheapgpu.cli import main\n"
+        "judge = one.judge\n"
+        "def slow(exchange, **more):\n"
+        "    if not exchange.reads: return judge(exchange, **more)\n"
+        "    print('judging', file=sys.stderr, flush=True)\n"
+        "    time.sleep(600)\n"
+        "one.judge = slow; main()"
+    )
+    path = tmp_path / "a.jsonl"
+    answer = STREAM_HEAD + chunked(examples.RAIN, examples.DONE) + b"0\r\n\r\n"
+    with served(answering(answer)) as url:
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, "check", url, "--model", "m", "-o", path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"judging\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert b"interrupted" in err
+    assert b"CONFORMS" not in out
+    first = read_recording(path.read_bytes()).exchanges[0]
+    assert first.closed.how in ("length", "chunked-end")
 
 
 def test_killed_check_leaves_a_file_that_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 import typer
@@ -155,6 +156,47 @@ def test_a_reader_of_the_help_text_may_leave_early() -> None:
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("verify {file} >/dev/full", 74),
+        ("verify {file} --json >/dev/full", 74),
+        ("verify {file} --html - >/dev/full", 74),
+        ("verify {file} >&-", 74),
+        ("--help >/dev/full", 74),
+        ("--help >&-", 74),
+        ("--version >&-", 74),
+        ("verify missing 2>&-", 2),
+        ("verify missing 2>/dev/full", 2),
+        ("verify - <&-", 2),
+        ("verify - <&- >&- 2>&-", 2),
+        ("verify {file} 2>&-", 1),
+    ],
+)
+def test_no_verdict_without_streams(line: str, code: int, tmp_path: Path) -> None:
+    """Where standard output is closed or full the code is no verdict; nothing else gets in its way.
+
+    No traceback is shown, and what is wrong is said in one line, where there is a place for it.
+    """
+    file = tmp_path / "answer.sse"
+    file.write_bytes(b"data: [DONE]\n\n")
+    shell = f'"$0" -c "from cheapgpu.cli import main; main()" {line.format(file=file)}'
+    done = subprocess.run(
+        ["sh", "-c", shell, sys.executable],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+    if code == 74:
+        assert done.stderr.startswith(b"cheapgpu: standard output cannot be written: ")
+        assert done.stderr.count(b"\n") == 1
 
 
 def test_every_command_is_described_as_it_describes_itself() -> None:

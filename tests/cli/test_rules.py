@@ -66,3 +66,9 @@ def test_ascii_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     """Both commands honour it."""
     assert run(["rules", "--ascii"]) == run(["explain", "accepted/unicode", "--ascii"]) == 0
     assert capsys.readouterr().out.isascii()
+
+
+def test_a_glob_that_names_several_rules_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """One id is wanted, and one that the glob names is given."""
+    assert run(["explain", "auth/*"]) == 2
+    assert "rules; give one id, such as auth/" in capsys.readouterr().err

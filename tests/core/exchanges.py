@@ -61,11 +61,11 @@ def whole(body: bytes = WHOLE_BODY, **changes: Any) -> Exchange:
     return exchange(body, **{"headers": JSON, "sent": WHOLE_REQUEST, "how": "length", **changes})
 
 
-def unanswered(how: How = "reset", detail: str = "") -> Exchange:
+def unanswered(how: How = "reset", detail: str = "", case: str = "a-case") -> Exchange:
     """A request to which no head came."""
     asked = exchange()
     return Exchange(
-        case="a-case",
+        case=case,
         request=asked.request,
         sent=0.0,
         closed=Closed(t=1.0, how=how, detail=detail),

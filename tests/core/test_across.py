@@ -84,6 +84,14 @@ def test_prompt_tokens_are_compared_where_prompts_are(
     assert {name for name, word in found.items() if word == "advice"} == ({rule} if rule else set())
 
 
+def test_the_worst_of_several_comparisons_is_kept() -> None:
+    """A count that agrees with one exchange and not with another is advice, told once."""
+    made = [whole(counted(n)) for n in (12, 13, 12)]
+    last = verify(made).judgements[-1]
+    found = [f for f in last.findings if f.rule == "honesty/prompt-tokens-repeatable"]
+    assert [finding.outcome for finding in found] == [Outcome.ADVICE]
+
+
 def test_other_models_are_not_compared() -> None:
     """Two models may count the same text differently."""
     other = WHOLE_REQUEST.replace(b"example-local-model", b"another")
@@ -187,6 +195,9 @@ def test_only_answers_to_valid_requests_are_looked_at() -> None:
 
 def test_an_unreadable_plain_answer_has_no_text() -> None:
     """Text is read as far as it can be: what is no completion has none."""
+    words = [asked("Say cg0000000a."), asked("Say cg0000000b.")]
+    broken = [whole(b'{"choices":[]}', sent=sent) for sent in words]
+    assert outcomes(*broken)["service/answers-not-mixed"] == "pass"
     for body in (b'{"choices":[]}', b'{"choices":[{"message":{"content":5}}]}', b"[]"):
         assert "honesty/limit-respected" not in outcomes(whole(body))
     assert USAGE["total_tokens"] == 15

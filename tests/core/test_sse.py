@@ -170,6 +170,8 @@ def test_what_is_discarded_is_told_with_its_place() -> None:
     assert read([b"id: 1\n: pi"])[1] == Discarded(at=0, raw=b"id: 1\n: pi", data=None)
     assert read([b"dat"])[1] == Discarded(at=0, raw=b"dat", data=b"")
     assert read([b"\xef\xbb\xbf", b"data: x"])[1] == Discarded(at=3, raw=b"data: x", data=b"x")
+    assert read([b"\xef", b"ab", b"c"])[1] == Discarded(at=0, raw=b"\xefabc", data=None)
+    assert read([b"\xef\xbb\xbf"])[1] is None
     assert read([b"\xef", b"\xbb", b"\xbf", b"d"])[1] == Discarded(at=3, raw=b"d", data=b"")
 
 

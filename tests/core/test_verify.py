@@ -137,6 +137,9 @@ def rules_of(made: Exchange) -> dict[str, str]:
 
 
 ERROR = b'{"error":{"message":"no","type":"t"}}'
+#: Requests that may be refused for their size.
+LARGE = request(max_completion_tokens=256)
+WHOLE_LARGE = request(max_completion_tokens=256, stream=False, stream_options=...)
 PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
 
 
@@ -166,7 +169,7 @@ PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
         (whole(ERROR, status=422, model="unknown"), "refused", {"error/status": "fail"}),
         (whole(model="unknown"), "failed", {"refuse/unknown-model": "fail"}),
         # A valid request that is refused proves nothing about answers.
-        (whole(ERROR, status=400), "refused", {"whole/status": "unknown"}),
+        (whole(ERROR, status=400), "refused", {"whole/status": "fail"}),
         (whole(ERROR, status=402), "refused", {"whole/status": "error"}),
         (exchange(ERROR, status=503, headers=JSON), "refused", {"stream/status": "error"}),
         (whole(ERROR, status=307), "refused", {"whole/status": "fail"}),
@@ -185,15 +188,16 @@ PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
          {"whole/status": "error", "error/content-type": "advice"}),
         (whole(b"", status=500, headers=()), "refused",
          {"whole/status": "error", "error/content-type": "advice"}),
-        (whole(b"{", status=400), "refused", {"whole/status": "unknown", "error/json": "fail"}),
+        (whole(b"{", status=400), "refused", {"whole/status": "fail", "error/json": "fail"}),
         (whole(b"[" * 200, status=400), "refused",
-         {"whole/status": "unknown", "error/json": "unknown"}),
+         {"whole/status": "fail", "error/json": "unknown"}),
         (whole(b'{"detail":"x"}', status=400), "refused",
-         {"whole/status": "unknown", "error/schema": "fail"}),
+         {"whole/status": "fail", "error/schema": "fail"}),
         (whole(b"{", status=400, how="timeout"), "refused",
-         {"whole/status": "unknown", "error/json": "error"}),
+         {"whole/status": "fail", "error/json": "error"}),
         # A long answer that was asked for and not seen.
-        (exchange(ERROR, status=400, headers=JSON, case="stream-long-2"), "refused",
+        (whole(ERROR, status=400, sent=WHOLE_LARGE), "refused", {"whole/status": "unknown"}),
+        (exchange(ERROR, status=400, headers=JSON, case="stream-long-2", sent=LARGE), "refused",
          {"stream/status": "unknown", "stream/incremental": "unknown"}),
         (exchange(ERROR, status=503, headers=JSON, case="stream-long"), "refused",
          {"stream/status": "error", "stream/incremental": "error"}),
@@ -246,6 +250,10 @@ PLAIN_400: dict[str, Any] = {"status": 400, "headers": JSON}
         (exchange(b'data: {"x":\ndata: 1}\n\n' + STOP + SUMMARY + DONE), "failed",
          {"stream/chunk-schema": "fail"}),
         # No answer at all.
+        (exchange(b"", status=302, case="stream-long"), "refused",
+         {"stream/status": "fail", "error/content-type": "advice"}),
+        (unanswered(case="stream-long"), "unknown",
+         {"stream/status": "error", "stream/incremental": "error"}),
         (unanswered(), "unknown", {"stream/status": "error"}),
         (unanswered("timeout", "no first byte"), "unknown", {"stream/status": "error"}),
     ],
@@ -390,7 +398,7 @@ def test_a_run_conforms_only_if_success_was_seen_and_nothing_failed() -> None:
 def test_one_look_that_can_decide_is_enough() -> None:
     """A long answer that came too soon, or was refused, gives way to one that could be timed."""
     shown, too_soon = timed_stream(LONG, spread(0.1, 2.0)), timed_stream(LONG, spread(0.01, 0.2))
-    refused = exchange(ERROR, status=400, headers=JSON, case="stream-long-2")
+    refused = exchange(ERROR, status=400, headers=JSON, case="stream-long-2", sent=LARGE)
     report = verify([too_soon, refused, shown])
     assert report.rules["stream/incremental"] is Outcome.PASS
     assert report.rules["stream/status"] is Outcome.PASS
@@ -409,6 +417,13 @@ def test_a_report_says_of_every_rule_what_it_was() -> None:
     assert report.skipped["error/json"] == "no exchange called for it"
     assert report.skipped["stream/incremental"].startswith("judged on a long answer")
     assert set(report.skipped) == {r for r, o in report.rules.items() if o is Outcome.SKIP}
+
+
+def test_notes_keep_few_names() -> None:
+    """However many members an endpoint adds, a bounded number is noted."""
+    first: dict[str, Any] = {f"x{n}": n for n in range(60)}
+    body = b"".join([chunk({"content": "a"}, **first), chunk({"y": 1}), STOP, SUMMARY, DONE])
+    assert len(judge(exchange(body)).notes["extra_members"]) == 32
 
 
 def test_notes_measure_and_never_judge() -> None:

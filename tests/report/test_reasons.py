@@ -19,7 +19,7 @@ def test_each_exchange_without_success_has_its_reason() -> None:
     """An error in the stream, silence and a cut by us are three reasons."""
     reasons = open_reasons(nothing_established())
     assert reasons[:3] == [
-        "stream-short: the endpoint reported an error in the stream",
+        "stream-short: the endpoint reported an error in its answer",
         "stream-usage: no answer came",
         "stream-cut: we stopped reading before the answer ended",
     ]

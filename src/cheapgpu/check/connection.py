@@ -177,7 +177,7 @@ async def connect(
             if stage == "connection"
             else "if the endpoint speaks plain HTTP, write http://"
         )
-        raise ConnectError(f"no {stage} within {seconds:g} s", remedy, "timeout") from None
+        raise ConnectError(f"no {stage} within {seconds:.2g} s", remedy, "timeout") from None
     except OSError as error:
         raise _connect_error(error, target) from None
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from cheapgpu.core.limits import (
-    ANSWER_BYTES,
     FIRST_BYTE_SECONDS,
     GRACE_SECONDS,
     HEAD_SECONDS,
@@ -19,8 +18,11 @@ RUN_SECONDS: Final = 300.0
 RUN_TOKENS: Final = 8192
 #: Requests that must be refused, under way at once.
 REQUESTS_AT_ONCE: Final = 4
+#: Bytes of one answer: many times what the tokens of a run need. A recording may hold more; here
+#: the worst must be judged while a person waits.
+ANSWER_BYTES: Final = 8 << 20
 #: Bytes of body after which a run asks no more: they are held in memory until it is reported.
-RUN_BYTES: Final = ANSWER_BYTES
+RUN_BYTES: Final = 2 * ANSWER_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

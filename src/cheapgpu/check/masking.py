@@ -23,9 +23,9 @@ def secrets_of(*values: str | None) -> list[str]:
 class Mask:
     """Passes the steps of one exchange on to `tell`, with every occurrence of `secret` masked.
 
-    In a body as many stars as the secret has bytes take its place, so that offsets stay; it is found
-    with JSON's escapes too. The end of a read that may begin the secret waits for the next read, so
-    it is found however it was cut.
+    In a body as many stars as the secret has bytes take its place, so that offsets stay; it is
+    found with JSON's escapes too. The end of a read that may begin the secret waits for the next
+    read, so it is found however it was cut.
     That moves no event in time: a key has no line break, so what waits ends no event.
     """
 

@@ -13,6 +13,7 @@ from cheapgpu.check.limits import REQUESTS_AT_ONCE, Budget, Limits
 from cheapgpu.check.long_stream import LONG_SECONDS
 from cheapgpu.check.masking import secrets_of
 from cheapgpu.check.target import Target
+from cheapgpu.core.across import CountTokens
 from cheapgpu.core.errors import CheapGPUError
 from cheapgpu.core.exchange import Headers, Request
 from cheapgpu.core.recording import MASKED, masked
@@ -76,6 +77,8 @@ class Plan:
     budget: Budget = field(default_factory=Budget)
     #: How long a long stream must go on to be long enough (seconds).
     long_seconds: float = LONG_SECONDS
+    #: The model's own tokenizer, to count completion tokens again; None: it is not at hand.
+    count_tokens: CountTokens | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.model) <= 256:

@@ -5,7 +5,8 @@ import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from cheapgpu.check.case import Case
 from cheapgpu.check.cases import STREAM_LONG, WHOLE_LONG
@@ -24,18 +25,21 @@ from cheapgpu.check.long_stream import moment_for, next_question, plain_twin
 from cheapgpu.check.masking import Mask
 from cheapgpu.check.plan import TOOL, Plan, Prepared
 from cheapgpu.check.timed_exchange import Question, exchange
+from cheapgpu.check.worker import in_worker, result_within
 from cheapgpu.core.across import judge_across
 from cheapgpu.core.exchange import STOPPED_BY_US, Closed, Exchange, Head, How, Read
+from cheapgpu.core.findings import Judgement
 from cheapgpu.core.recording import Recording
 from cheapgpu.core.verify import Report, judge, report
-
-if TYPE_CHECKING:
-    from cheapgpu.core.findings import Judgement
 
 #: After so many exchanges in a row without a whole answer the run stops: others would wait in vain.
 _UNANSWERED: Final = 2
 #: Answers of an endpoint that is asked for more at once than it takes.
 _BUSY: Final = frozenset({429, 503})
+#: Seconds that judging may go on after the run's time, and after an interruption.
+_JUDGING_SECONDS: Final = 10.0
+_LAST_SECONDS: Final = 1.0
+_UNJUDGED: Final = "there was no time to judge it; cheapgpu verify judges the recording"
 
 
 class _Stop(NamedTuple):
@@ -73,16 +77,17 @@ async def run(plan: Plan, *listeners: Listener) -> Report:
     running.start()
     try:
         stop = await running.ask_all()
+        if stop is not None:
+            await running.end_flights(stop)
+        return await running.finish(stop)
     except asyncio.CancelledError:
+        running.hurry()
         await running.end_flights(_INTERRUPTED)
-        running.finish(_INTERRUPTED)
+        await running.finish(_INTERRUPTED)
         raise
     except BaseException:
         await running.abandon_flights()
         raise
-    if stop is not None:
-        await running.end_flights(stop)
-    return running.finish(stop)
 
 
 class _Run:
@@ -103,6 +108,8 @@ class _Run:
         self._tokens = plan.tokens
         self._received = 0
         self._unanswered = 0
+        #: Until when judging may go on, in seconds since the run began.
+        self._judging_until = plan.budget.seconds + _JUDGING_SECONDS
         self._exchanges: list[Exchange] = []
         self._judgements: list[Judgement] = []
 
@@ -121,7 +128,7 @@ class _Run:
                 self._send(self._left.popleft())
             flight = self._flights[0]
             error = await flight.task if flight.task is not None else None
-            self._land(self._flights.popleft())
+            await self._land(self._flights.popleft())
             stop = self._stop_after(error)
             if stop is not None:
                 return stop
@@ -131,7 +138,7 @@ class _Run:
 
     async def end_flights(self, stop: _Stop) -> None:
         """Cut what is under way, and tell it so."""
-        self._flights.extend(await self.abandon_flights())
+        await self.abandon_flights()
         while self._flights:
             flight = self._flights.popleft()
             match flight.steps:
@@ -144,19 +151,20 @@ class _Run:
                     flight.steps[-1] = cut
                 case _:
                     pass
-            self._land(flight)
+            await self._land(flight)
 
-    async def abandon_flights(self) -> list[_Flight]:
+    def hurry(self) -> None:
+        """Leave little time for what is still to be judged."""
+        self._judging_until = time.perf_counter() - self._began + _LAST_SECONDS
+
+    async def abandon_flights(self) -> None:
         """Cut what is under way, and tell nothing."""
-        flights = [*self._flights]
-        self._flights.clear()
-        tasks = [flight.task for flight in flights if flight.task is not None]
+        tasks = [flight.task for flight in self._flights if flight.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return flights
 
-    def finish(self, stop: _Stop | None) -> Report:
+    async def finish(self, stop: _Stop | None) -> Report:
         """Tell what was left out, and the end."""
         if stop is not None:
             while self._left:
@@ -165,8 +173,8 @@ class _Run:
                 self._begin(case, prepared, left_out=True)
                 closed = _not_sent(stop)
                 self._tell(closed)
-                self._judge(case, prepared, [closed])
-        combined = report(judge_across(self._exchanges, self._judgements))
+                await self._judge(case, prepared, [closed])
+        combined = await self._report()
         recording = Recording(
             tool=TOOL,
             started=self._started,
@@ -230,13 +238,13 @@ class _Run:
         )
         return await exchange(plan.target, question, plan.context, limits, tell)
 
-    def _land(self, flight: _Flight) -> None:
+    async def _land(self, flight: _Flight) -> None:
         """Tell a case that has ended, as far as it was not told before, and judge it."""
         if not flight.live:
             self._begin(flight.case, flight.prepared)
             for step in flight.steps:
                 self._tell(step)
-        self._judge(flight.case, flight.prepared, flight.steps)
+        await self._judge(flight.case, flight.prepared, flight.steps)
 
     def _begin(self, case: Case, prepared: Prepared, *, left_out: bool = False) -> None:
         number = len(self._exchanges) + 1
@@ -251,7 +259,7 @@ class _Run:
             )
         )
 
-    def _judge(self, case: Case, prepared: Prepared, steps: list[Step]) -> None:
+    async def _judge(self, case: Case, prepared: Prepared, steps: list[Step]) -> None:
         made = Exchange(
             case=case.name,
             credential=case.credential,
@@ -263,11 +271,39 @@ class _Run:
             closed=next(step for step in steps if isinstance(step, Closed)),
             ceiling=self._plan.ceiling,
         )
-        judgement = judge(made, started=self._time_of_day)
         self._exchanges.append(made)
-        self._judgements.append(judgement)
         self._received += sum(len(read.data) for read in made.reads)
-        self._tell(CaseFinished(case=case, exchange=made, judgement=judgement))
+        # Whatever ends the wait, the case has its judgement: it has been told, and is recorded.
+        judgement = _unjudged(case)
+        try:
+            judgement = await self._judgement(made) or judgement
+        finally:
+            self._judgements.append(judgement)
+            self._tell(CaseFinished(case=case, exchange=made, judgement=judgement))
+
+    async def _judgement(self, made: Exchange) -> Judgement | None:
+        """Judge an exchange, a body beside the event loop; None if there is no time for it."""
+        work = partial(judge, made, started=self._time_of_day)
+        if not made.reads:
+            return work()
+        return await result_within(in_worker(work), self._judging_left())
+
+    async def _report(self) -> Report:
+        """Judge what the exchanges show together, and combine all."""
+        exchanges, judgements = tuple(self._exchanges), tuple(self._judgements)
+        count_tokens = self._plan.count_tokens
+
+        def work() -> Report:
+            return report(judge_across(exchanges, judgements, count_tokens))
+
+        combined = await result_within(in_worker(work), self._judging_left())
+        if combined is not None:
+            return combined
+        # What was not compared could take a pass back: no verdict may rest on it.
+        return report([*judgements[:-1], *(replace(j, unseen=_UNJUDGED) for j in judgements[-1:])])
+
+    def _judging_left(self) -> float:
+        return self._judging_until - (time.perf_counter() - self._began)
 
     def _stop_after(self, error: ConnectError | None) -> _Stop | None:
         """Whether the last exchange says that the rest would be in vain."""
@@ -289,7 +325,7 @@ class _Run:
         if self._unanswered < _UNANSWERED or not (self._left or self._flights):
             return None
         detail = last.closed.detail or last.closed.how
-        return _Stop(f"{address} is given up: {_UNANSWERED} requests in a row ended by {detail}")
+        return _Stop(f"{address} is given up: {_UNANSWERED} requests in a row failed: {detail}")
 
     def _answered(self) -> bool:
         return any(exchange.head is not None for exchange in self._exchanges)
@@ -332,3 +368,16 @@ class _Run:
 
 def _not_sent(stop: _Stop) -> Closed:
     return Closed(t=0.0, how=stop.how, detail="not sent: the run had ended")
+
+
+def _unjudged(case: Case) -> Judgement:
+    """Stand for the judgement of an exchange that there was no time to judge: nothing is seen."""
+    return Judgement(
+        case=case.name,
+        outcome="unknown",
+        finish_reason=None,
+        usage=None,
+        rules={},
+        findings=(),
+        unseen=_UNJUDGED,
+    )

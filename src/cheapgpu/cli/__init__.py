@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cheapgpu import __version__
-from cheapgpu.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED, WRONG_USE
-from cheapgpu.cli.output import complain, say, settle_output
+from cheapgpu.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED, OUTPUT_LOST, WRONG_USE
+from cheapgpu.cli.output import OutputError, complain, open_streams, say, settle_output
 
 if TYPE_CHECKING:
     import typer
@@ -24,11 +24,14 @@ COMMANDS: Final = {
     "demo": ("demo", "Check a real engine on this machine, and show what it gets wrong."),
     "check": ("check", "Ask an endpoint, judge its answers, and keep the recording."),
     "verify": ("verify", "Judge recordings and saved answers, without the network."),
-    "report": ("report", "Show recordings: as a page, for CI servers, or as a badge."),
-    "diff": ("diff", "Compare two recordings of an endpoint."),
+    "report": (
+        "report",
+        "Show recordings: as a page, for CI servers, as a badge, or on the terminal.",
+    ),
+    "diff": ("diff", "Compare two recordings: rules that broke, healed or changed, and exchanges."),
     "rules": ("rules", "List the rules."),
     "explain": ("rules", "Explain one rule, with good and bad bytes."),
-    "simulate": ("simulate", "Serve an endpoint that is wrong on purpose, or right."),
+    "simulate": ("simulate", "Serve an endpoint that is wrong on purpose."),
 }
 
 _NAME: Final = "cheapgpu"
@@ -36,26 +39,36 @@ _VERSION: Final = f"{_NAME} {__version__}\n"
 _ABOUT: Final = """Judge chat endpoints and their answers by the OpenAI Chat text profile.
 
 Exit codes: 0 conforms, 1 does not conform, 2 wrong use (nothing was judged), 3 not established,
-70 a fault of this program, 130 interrupted."""
+70 a fault of this program, 74 its output is lost, 130 interrupted."""
 
 
 def main() -> None:
     """Run the command that the command line names, and end the process with its exit code."""
+    open_streams()
     code = run(sys.argv[1:])
-    settle_output()
+    try:
+        settle_output()
+    except OutputError as error:
+        code = _lost(error)
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line, without the program's name, and return the exit code."""
-    if list(arguments) == ["--version"]:
-        say(_VERSION)
-        return 0
     try:
+        if list(arguments) == ["--version"]:
+            say(_VERSION)
+            return 0
         return _run(arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OutputError as error:
+        return _lost(error)
     except Exception as error:  # noqa: BLE001 -- the last resort: no fault may pass as a verdict
+        try:
+            settle_output()  # typer writes its help texts itself
+        except OutputError as lost:
+            return _lost(lost)
         return _internal_error(error)
 
 
@@ -73,7 +86,7 @@ def _run(arguments: Sequence[str]) -> int:
         return WRONG_USE
     except typer.TyperException as error:
         asked = f"{_NAME} {command}".rstrip()
-        _refuse(command, f"{error.format_message()}\n`{asked} --help` says what it takes")
+        _refuse(command, f"{_unquoted(error)}\n`{asked} --help` says what it takes")
         return WRONG_USE
     except SystemExit:  # so typer ends where the reader of a help text has left
         return 0
@@ -126,6 +139,18 @@ def _refuse(command: str, message: str) -> None:
     style = Style(ascii=not sys.stderr.encoding.lower().startswith("utf"))
     lines = [f"{_NAME} {command}".rstrip() + f": {first}", *(f"  {line}" for line in others)]
     complain("".join(f"{style.text(line)}\n" for line in lines))
+
+
+def _unquoted(error: "typer.TyperException") -> str:
+    """What is wrong with a command line, without an argument too many, which may be a key."""
+    message = error.format_message()
+    return "it got more arguments than it takes" if "unexpected extra" in message else message
+
+
+def _lost(error: OutputError) -> int:
+    """Say that standard output took no more: its reader has not seen what there was to see."""
+    complain(f"{_NAME}: standard output cannot be written: {error}; what it was to show is lost\n")
+    return OUTPUT_LOST
 
 
 def _internal_error(error: Exception) -> int:

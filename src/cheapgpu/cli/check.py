@@ -1,7 +1,6 @@
 """`cheapgpu check`: asks an endpoint, judges its answers, and keeps the recording."""
 
 import asyncio
-import os
 import shlex
 import signal
 import sys
@@ -13,7 +12,6 @@ from typing import Annotated, Final
 
 import typer
 
-from cheapgpu.check.answered import STREAM_LONG
 from cheapgpu.check.cases import STREAMS, catalogue
 from cheapgpu.check.events import CaseFinished, CaseStarted, Event, Listener, RunFinished
 from cheapgpu.check.forecast import needed
@@ -27,8 +25,10 @@ from cheapgpu.cli.dry_run import dry_run, dry_run_json
 from cheapgpu.cli.exit_codes import CONFORMS, INTERRUPTED, exit_code
 from cheapgpu.cli.options import OptionError
 from cheapgpu.cli.output import complain, say
+from cheapgpu.cli.remarks import remarks
 from cheapgpu.cli.report_files import prints_report, report_files, write_reports
 from cheapgpu.cli.selection import decided, terms_of
+from cheapgpu.cli.tokenizer import counter
 from cheapgpu.core.errors import CheapGPUError
 from cheapgpu.core.limits import FIRST_BYTE_SECONDS
 from cheapgpu.report.document import document, to_json
@@ -103,6 +103,7 @@ def check(
     skip: options.Skip = None,
     known: options.Known = None,
     strict: options.Strict = False,
+    tokenizer: options.Tokenizer = None,
     html: options.Html = None,
     junit: options.Junit = None,
     sarif: options.Sarif = None,
@@ -140,6 +141,7 @@ def check(
         ceiling=ceiling,
         concurrency=REQUESTS_AT_ONCE if concurrency is None else concurrency,
         limits=Limits(first_byte_seconds=timeout),
+        count_tokens=counter(tokenizer) if tokenizer is not None else None,
     )
     cases = needed(plan, terms.chosen)
     plan = replace(plan, cases=cases, budget=Budget(seconds=budget, tokens=tokens))
@@ -147,6 +149,7 @@ def check(
         say(dry_run_json(plan) if json else dry_run(plan, style, bodies=verbose))
         return CONFORMS
     finished, interrupted = _run(plan, path, style)
+    given = f" --tokenizer {shlex.quote(str(tokenizer))}" if tokenizer is not None else ""
     run = Run(
         report=finished.report,
         exchanges=finished.recording.exchanges,
@@ -154,7 +157,10 @@ def check(
         source=str(path),
         about=(f"model {model}", f"recorded {finished.recording.started}"),
         commands=(
-            (f"cheapgpu verify {shlex.quote(str(path))}", "judges again, without the network"),
+            (
+                f"cheapgpu verify{given} {shlex.quote(str(path))}",
+                "judges again, without the network",
+            ),
         ),
         started=finished.recording.started,
     )
@@ -164,27 +170,12 @@ def check(
         say(to_json(document(run)))
     elif answered and printed:
         say(terminal_report(run, style, detail))
-    lines = _remarks(finished)
+    lines = remarks(finished.recording, keyed=plan.key is not None)
     if finished.stopped:
         lines += [f"cheapgpu check: {finished.stopped}", f"  the recording is in {path}"]
     complain("".join(f"{style.text(line)}\n" for line in lines))
     write_reports([run], files)
     return INTERRUPTED if interrupted else exit_code([run.standing])
-
-
-def _remarks(finished: RunFinished) -> list[str]:
-    """What a person may want to do otherwise next time."""
-    refused = [
-        exchange.case
-        for exchange in finished.recording.exchanges
-        if exchange.case.startswith(f"{STREAM_LONG.name}-")
-        and exchange.head is not None
-        and exchange.head.status in (400, 422)
-    ]
-    if not refused:
-        return []
-    remedy = "if the endpoint admits fewer tokens, give its output ceiling with --ceiling"
-    return [f"cheapgpu check: {refused[0]} was refused; {remedy}"]
 
 
 def _run(plan: Plan, path: Path, style: Style) -> tuple[RunFinished, bool]:
@@ -211,6 +202,15 @@ def _run(plan: Plan, path: Path, style: Style) -> tuple[RunFinished, bool]:
 
 async def _interruptible(plan: Plan, *listeners: Listener) -> bool:
     """Carry out a plan; the first SIGINT or SIGTERM closes it properly, the second ends all."""
+    cancel_on_signals()
+    with suppress(asyncio.CancelledError):
+        await run_plan(plan, *listeners)
+        return False
+    return True
+
+
+def cancel_on_signals() -> None:
+    """Let the first SIGINT or SIGTERM cancel the task that asks for it, and the second end all."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     signals = (signal.SIGINT, signal.SIGTERM)
 
@@ -222,10 +222,6 @@ async def _interruptible(plan: Plan, *listeners: Listener) -> bool:
 
     for number in signals:
         loop.add_signal_handler(number, interrupt)
-    with suppress(asyncio.CancelledError):
-        await run_plan(plan, *listeners)
-        return False
-    return True
 
 
 def progress(style: Style) -> Listener:
@@ -270,18 +266,16 @@ def _key(variable: str | None, file: Path | None) -> str | None:
     if variable is not None and file is not None:
         raise OptionError("--key-env and --key-file exclude each other; give one")
     if variable is not None:
-        key = os.environ.get(variable)
-        if not key:
-            state = "is empty" if key == "" else "is not set"
-            raise OptionError(f"--key-env: the variable {variable} {state}; put the key into it")
-        return key
+        return options.key_of(variable)
     if file is None:
         return None
     try:
         with file.open("rb") as opened:
             data = opened.read(_KEY_BYTES + 1)
-    except OSError as error:
-        raise OptionError(f"--key-file: {file}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        # The name is left out: by mistake it may be the key.
+        problem = (error.strerror if isinstance(error, OSError) else None) or "no such file"
+        raise OptionError(f"--key-file: {problem}; give a file's name, not the key") from None
     if len(data) > _KEY_BYTES:
-        raise OptionError(f"--key-file: {file} is too long; it must hold the key alone")
+        raise OptionError("--key-file: the file is too long; it must hold the key alone")
     return data.decode("latin-1").removesuffix("\n").removesuffix("\r")

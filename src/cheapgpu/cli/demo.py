@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shlex
-import signal
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -20,7 +19,7 @@ from cheapgpu.check.recording_file import RecordingFile, unused_name
 from cheapgpu.check.run import run as run_plan
 from cheapgpu.check.target import parse_target
 from cheapgpu.cli import options
-from cheapgpu.cli.check import progress
+from cheapgpu.cli.check import cancel_on_signals, progress
 from cheapgpu.cli.exit_codes import CONFORMS, INTERRUPTED, NOT_ESTABLISHED
 from cheapgpu.cli.output import complain, say
 from cheapgpu.endpoint.embedded import Engine, EngineOptions, running_engine
@@ -103,9 +102,7 @@ async def _demo(
     model: tuple[str, Path], path: Path, style: Style, finished: list[RunFinished]
 ) -> None:
     """The stages of the demo, each on top of the one before; leaving ends all of them."""
-    task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    cancel_on_signals()
     async with _engine(*model) as engine:
         _tell("asking it what the profile asks of an endpoint, and judging the answers")
         plan = Plan(target=parse_target(engine.inference_url), model=model[0], key=engine.api_key)

@@ -14,6 +14,8 @@ WRONG_USE: Final = 2
 NOT_ESTABLISHED: Final = 3
 #: A fault of this program (EX_SOFTWARE in sysexits.h).
 INTERNAL_ERROR: Final = 70
+#: Standard output took no more, so nobody has seen what was to be told (EX_IOERR in sysexits.h).
+OUTPUT_LOST: Final = 74
 #: Stopped from the keyboard: 128 and the number of SIGINT.
 INTERRUPTED: Final = 130
 

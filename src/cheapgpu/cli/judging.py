@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cheapgpu.cli.inputs import Input, InputError, read_input
 from cheapgpu.cli.selection import Terms, decided
+from cheapgpu.core.across import CountTokens
 from cheapgpu.core.verify import verify
 from cheapgpu.report.run import Run
 
@@ -24,10 +25,15 @@ def read_inputs(files: Sequence[str]) -> list[Input]:
     return inputs
 
 
-def judged(file: Input, terms: Terms, *commands: tuple[str, str]) -> Run:
+def judged(
+    file: Input,
+    terms: Terms,
+    *commands: tuple[str, str],
+    count_tokens: CountTokens | None = None,
+) -> Run:
     """Judge what a file holds; `commands` are worth typing next, each with what it gives."""
     run = Run(
-        report=verify(file.exchanges, started=file.started),
+        report=verify(file.exchanges, started=file.started, count_tokens=count_tokens),
         exchanges=file.exchanges,
         target=file.target,
         source=file.name,

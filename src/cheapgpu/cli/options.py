@@ -28,6 +28,12 @@ Known = Annotated[
         metavar="FILE", help="Failures that are known (TOML): accepted, each with its reason."
     ),
 ]
+Tokenizer = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokenizer", metavar="FILE", help="The model's tokenizer.json, to count its tokens again."
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Let advice fail the run, for the exit code.")
 ]
@@ -68,6 +74,20 @@ Ascii = Annotated[bool, typer.Option("--ascii", help="Write ASCII only.")]
 
 class OptionError(CheapGPUError):
     """Options that do not go together."""
+
+
+def key_of(variable: str) -> str:
+    """Return the key in an environment variable; raises OptionError if there is none.
+
+    The message leaves the name out: by mistake it may be the key.
+    """
+    key = os.environ.get(variable)
+    if not key:
+        state = "is empty; put the key into it" if key == "" else "is not set"
+        raise OptionError(
+            f"--key-env: the environment variable that it names {state}; give its name, not the key"
+        )
+    return key
 
 
 def detail_of(*, verbose: bool, quiet: bool) -> Detail:

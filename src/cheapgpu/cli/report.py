@@ -10,6 +10,7 @@ from cheapgpu.cli.judging import judged, read_inputs
 from cheapgpu.cli.output import say
 from cheapgpu.cli.report_files import report_files, write_reports
 from cheapgpu.cli.selection import terms_of
+from cheapgpu.cli.tokenizer import counter
 from cheapgpu.report.terminal import terminal_report
 
 
@@ -29,6 +30,7 @@ def report(
     skip: options.Skip = None,
     known: options.Known = None,
     strict: options.Strict = False,
+    tokenizer: options.Tokenizer = None,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
     color: options.ColourOption = "auto",
@@ -47,7 +49,8 @@ def report(
     files = report_files(
         keep=runs, html=html, junit=junit, sarif=sarif, json=json, md=md, badge=badge
     )
-    shown = [judged(file, terms) for file in read_inputs(runs)]
+    count_tokens = counter(tokenizer) if tokenizer is not None else None
+    shown = [judged(file, terms, count_tokens=count_tokens) for file in read_inputs(runs)]
     if not files:
         style = options.style_of(color, ascii_only=ascii)
         between = "" if detail == "brief" else "\n"

@@ -7,8 +7,8 @@ import typer
 
 from cheapgpu.cli import options
 from cheapgpu.cli.exit_codes import CONFORMS
+from cheapgpu.cli.options import OptionError
 from cheapgpu.cli.output import say
-from cheapgpu.core.errors import SelectionError
 from cheapgpu.core.examples import Example
 from cheapgpu.core.rules import BY_ID, RULES, Rule, select
 from cheapgpu.core.staging import staged
@@ -73,7 +73,9 @@ def _only_one(pattern: str) -> Rule:
     """The rule that a glob names, if it is one alone."""
     matching = select([pattern])
     if len(matching) > 1:
-        raise SelectionError(pattern, [rule.id for rule in matching[:3]])
+        raise OptionError(
+            f"ID: {pattern!r} names {len(matching)} rules; give one id, such as {matching[0].id}"
+        )
     return matching[0]
 
 

@@ -1,7 +1,6 @@
 """`cheapgpu simulate`: an endpoint on this machine that is wrong on purpose, or right."""
 
 import asyncio
-import os
 import secrets
 import signal
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ import typer
 
 from cheapgpu.cli import options
 from cheapgpu.cli.exit_codes import CONFORMS
-from cheapgpu.cli.options import OptionError
 from cheapgpu.cli.output import complain, say
 from cheapgpu.report.document import to_json
 from cheapgpu.simulate.endpoint import Endpoint
@@ -104,11 +102,7 @@ def _key(variable: str | None) -> tuple[str, str]:
     """The variable that the key is in, and the key."""
     if variable is None:
         return _KEY_VARIABLE, f"simulate-{secrets.token_hex(16)}"
-    key = os.environ.get(variable)
-    if not key:
-        state = "is empty" if key == "" else "is not set"
-        raise OptionError(f"--key-env: the variable {variable} {state}; put the key into it")
-    return variable, key
+    return variable, options.key_of(variable)
 
 
 def _listing(faults: Sequence[Fault], *, json: bool) -> str:

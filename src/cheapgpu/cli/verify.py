@@ -11,9 +11,9 @@ from cheapgpu.cli.inputs import STDIN, Input
 from cheapgpu.cli.judging import judged, read_inputs
 from cheapgpu.cli.output import say
 from cheapgpu.cli.report_files import prints_report, report_files, write_reports
-from cheapgpu.cli.selection import Terms, terms_of
+from cheapgpu.cli.selection import terms_of
+from cheapgpu.cli.tokenizer import counter
 from cheapgpu.report.document import document, to_json
-from cheapgpu.report.run import Run
 from cheapgpu.report.terminal import terminal_report
 
 
@@ -24,6 +24,7 @@ def verify(
     skip: options.Skip = None,
     known: options.Known = None,
     strict: options.Strict = False,
+    tokenizer: options.Tokenizer = None,
     html: options.Html = None,
     junit: options.Junit = None,
     sarif: options.Sarif = None,
@@ -50,7 +51,17 @@ def verify(
         keep=files, html=html, junit=junit, sarif=sarif, json=json_file, md=md, badge=badge
     )
     printed = prints_report(written, json=json)
-    runs = [_judge(file, terms, hint=detail != "full") for file in read_inputs(files)]
+    count_tokens = counter(tokenizer) if tokenizer is not None else None
+    given = f" --tokenizer {shlex.quote(str(tokenizer))}" if tokenizer is not None else ""
+    runs = [
+        judged(
+            file,
+            terms,
+            *([] if detail == "full" else _next(file, given)),
+            count_tokens=count_tokens,
+        )
+        for file in read_inputs(files)
+    ]
     style = options.style_of(color, ascii_only=ascii)
     if json:
         for run in runs:
@@ -62,9 +73,9 @@ def verify(
     return exit_code(run.standing for run in runs)
 
 
-def _judge(file: Input, terms: Terms, *, hint: bool) -> Run:
-    """Judge what a file holds; `hint` says whether the report names the command that shows more."""
-    if not hint or file.name == STDIN:
-        return judged(file, terms)
-    more = f"cheapgpu verify -v {shlex.quote(file.name)}"
-    return judged(file, terms, (more, "what holds, and what was left out"))
+def _next(file: Input, given: str) -> list[tuple[str, str]]:
+    """The command that shows more of a file; `given` are options that change what is judged."""
+    if file.name == STDIN:
+        return []
+    more = f"cheapgpu verify -v{given} {shlex.quote(file.name)}"
+    return [(more, "what holds, and what was left out")]

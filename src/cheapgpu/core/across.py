@@ -84,7 +84,8 @@ def judge_across(
         for index, (exchange, judgement) in enumerate(zip(exchanges, judgements, strict=True))
         if (request := _asked(exchange)) is not None
     ]
-    found: dict[int, list[Finding]] = {}
+    # Of each rule one finding is kept at each exchange, the worst.
+    found: dict[tuple[int, str], Finding] = {}
     for index, finding in (
         *_after(exchanges),
         *_mixed(looks),
@@ -93,9 +94,14 @@ def judge_across(
         *_replayed(looks),
         *(_recounted(looks, count_tokens) if count_tokens is not None else ()),
     ):
-        found.setdefault(index, []).append(finding)
+        of_rule = found.setdefault((index, finding.rule), finding)
+        if finding.outcome > of_rule.outcome:
+            found[index, finding.rule] = finding
+    added: dict[int, list[Finding]] = {}
+    for (index, _), finding in found.items():
+        added.setdefault(index, []).append(finding)
     return tuple(
-        _with(judgement, found[index]) if index in found else judgement
+        _with(judgement, added[index]) if index in added else judgement
         for index, judgement in enumerate(judgements)
     )
 

@@ -17,8 +17,10 @@ from cheapgpu.core.strict_json import Unreadable
 _MEDIA_TYPE = {"stream": "text/event-stream", "whole": "application/json"}
 
 
-def judge_head(sheet: Sheet, head: Head, mode: Mode) -> bool:
+def judge_head(sheet: Sheet, head: Head, mode: Mode, *, small: bool = False) -> bool:
     """Judge status, media type and coding; return whether there is a body to judge.
+
+    `small`: the request is too small to be refused for its size, and unusual in nothing.
 
     Profile, "JSON completion" and "SSE streaming": HTTP 200 with the media type. A refusal proves
     nothing about answers: it leaves the rules of the answer open.
@@ -28,6 +30,9 @@ def judge_head(sheet: Sheet, head: Head, mode: Mode) -> bool:
         sheet.hold(status)
     elif 200 <= head.status < 400:
         sheet.find(status, expected="200", observed=str(head.status))
+    elif head.status in (400, 422) and small:
+        observed = f"{head.status}: a small request within the profile was refused"
+        sheet.find(status, expected="200", observed=observed)
     elif head.status in (400, 413, 422):
         observed = f"{head.status}: refused, perhaps for its size"
         sheet.find(status, Outcome.UNKNOWN, expected="200", observed=observed)

@@ -41,16 +41,26 @@ def judge_admission(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expect
         sheet.find(rule, expected=fits, observed=got, follows="error/status")
 
 
-def judge_acceptance(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expectation) -> None:
-    """Judge that a request within the profile is not refused for how it is written."""
+def is_small(exchange: Exchange, wanted: Expectation) -> bool:
+    """Whether a request is too small to be refused for its size."""
+    body = exchange.request.body if exchange.request else b""
+    return len(body) <= _SMALL_BODY and (wanted.limit or 0) <= _SMALL_LIMIT
+
+
+def judge_acceptance(
+    sheet: Sheet, exchange: Exchange, head: Head, wanted: Expectation
+) -> list[str]:
+    """Judge that a request within the profile is not refused for how it is written.
+
+    Returns the rules of `accepted/` that it has something to say about.
+    """
     features = _features(exchange, wanted)
     if not features:
-        return
+        return []
     if 200 <= head.status < 300:
         sheet.hold(*features)
-        return
-    body = exchange.request.body if exchange.request else b""
-    small = len(body) <= _SMALL_BODY and (wanted.limit or 0) <= _SMALL_LIMIT
+        return features
+    small = is_small(exchange, wanted)
     # Of several ways of writing, only one need be what is refused.
     certain = head.status in (400, 422) and small and len(features) == 1
     for rule in features:
@@ -60,6 +70,7 @@ def judge_acceptance(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expec
             expected="200",
             observed=str(head.status) if certain else f"{head.status}, perhaps for another reason",
         )
+    return features
 
 
 def judge_error_body(sheet: Sheet, exchange: Exchange, head: Head) -> None:

@@ -246,8 +246,6 @@ class EventReader:
         Complete comment, `retry` and unknown lines are not left over: they wait for nothing.
         """
         tail = bytes(self._tail or b"")
-        if not self._started and tail == _BOM:
-            return None
         if not tail and self._data is None and not self._type and self._id == self.last_event_id:
             return None
         lines = list(self._data or ())

@@ -208,18 +208,16 @@ class StreamJudge:
         outcome: Outcome = Outcome.FAIL,
         follows: str | None = None,
     ) -> None:
-        """Keep a finding about the body, or count it if the same was found before."""
-        key = (rule, expected, follows)
-        if not self._known(key):
-            self.findings[key] = Finding(
-                rule=f"stream/{rule}",
-                outcome=outcome,
-                expected=expected,
-                observed=observed,
-                follows=follows,
-                at=at,
-                length=length,
-            )
+        """Keep a finding about the body as a whole: there is one of a kind."""
+        self.findings[rule, expected, follows] = Finding(
+            rule=f"stream/{rule}",
+            outcome=outcome,
+            expected=expected,
+            observed=observed,
+            follows=follows,
+            at=at,
+            length=length,
+        )
 
     def _blame(  # noqa: PLR0913 -- the fields of a finding
         self,

@@ -156,7 +156,7 @@ def _judge_close(sheet: Sheet, exchange: Exchange, events: list[StreamEvent]) ->
 
 
 def _judge_heartbeat(sheet: Sheet, exchange: Exchange) -> None:
-    times = [exchange.sent or 0.0, *(read.t for read in exchange.reads)]
+    times = [exchange.sent or 0.0, *(read.t for read in exchange.reads), exchange.closed.t]
     gaps = [(later - earlier, earlier) for earlier, later in pairwise(times)]
     longest, since = max(gaps, default=(0.0, 0.0))
     if longest <= _HEARTBEAT_SECONDS:

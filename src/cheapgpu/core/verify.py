@@ -19,6 +19,7 @@ from cheapgpu.core.findings import ExchangeOutcome, Judgement, Outcome, Sheet, V
 from cheapgpu.core.messages import FinishReason, Usage
 from cheapgpu.core.refusals import (
     is_error_body,
+    is_small,
     judge_acceptance,
     judge_admission,
     judge_error_body,
@@ -145,11 +146,12 @@ def verify(
 def _judge_refusal(sheet: Sheet, exchange: Exchange, head: Head, wanted: Expectation) -> None:
     judge_admission(sheet, exchange, head, wanted)
     if wanted.rule is None and wanted.mode is not None:
-        judge_acceptance(sheet, exchange, head, wanted)
+        features = judge_acceptance(sheet, exchange, head, wanted)
         if exchange.case.startswith(CONCURRENT) and head.status in TRANSIENT:
             sheet.skip("the endpoint was busy, which it may say", f"{wanted.mode}/status")
         else:
-            judge_head(sheet, head, wanted.mode)
+            small = is_small(exchange, wanted) and not features
+            judge_head(sheet, head, wanted.mode, small=small)
         if wanted.mode == "stream" and asks_for_long(exchange):
             _nothing_to_time(sheet)
     judge_error_body(sheet, exchange, head)

@@ -40,7 +40,7 @@ _TAIL_LINES = 6
 #: Bytes of an answer to a question of our own; llama.cpp's are about 1 KiB.
 _ANSWER_BYTES = 65_536
 
-_INSTALL = "install it with: pip install 'cheapgpu[engine]'"
+_INSTALL = "install it with: pip install xllamacpp"
 _LIBRARIES = "it needs libgomp.so.1 and libstdc++.so.6 (Debian: apt install libgomp1 libstdc++6)"
 _SIGNALS = {
     "SIGILL": "this processor lacks AVX2, FMA, F16C or BMI2, which xllamacpp's wheel needs; "

@@ -13,6 +13,8 @@ BODY_ROWS: Final = 4096
 #: Rows of all event tables together, and of one.
 EVENT_ROWS: Final = 700
 STREAM_ROWS: Final = 120
+#: Rows, of either, of an answer that was not judged as a stream.
+OTHER_ROWS: Final = 8
 #: Marks of all drawings together.
 MARKS: Final = 3000
 #: Bytes of bodies shown as text: of all requests, of all plain answers, and of one of either.

@@ -107,12 +107,18 @@ def answers(run: Run, shown: Sequence[int], prefix: str, parts: int) -> dict[int
         allowance.MARKS,
     )
     rows = allowance.share(
-        [len(items.get(index, ())) for index, _, _ in chosen],
+        [
+            min(len(items.get(index, ())), _wanted(judgement, allowance.STREAM_ROWS))
+            for index, _, judgement in chosen
+        ],
         allowance.EVENT_ROWS // parts,
         allowance.STREAM_ROWS,
     )
     bytes_ = allowance.share(
-        [-(-len(exchange.body) // PER_ROW) for _, exchange, _ in chosen],
+        [
+            min(-(-len(exchange.body) // PER_ROW), _wanted(judgement, allowance.BODY_ROWS))
+            for _, exchange, judgement in chosen
+        ],
         allowance.BYTE_ROWS // parts,
         allowance.BODY_ROWS,
     )
@@ -181,6 +187,15 @@ def _answer(  # noqa: PLR0913, PLR0917 -- an exchange, where it stands, and how 
         text=None if items is not None else _body_text(exchange.body, faults, room[2]),
         request=None if request is None else _body_text(request.body, (), room[3]),
     )
+
+
+def _wanted(judgement: Judgement, most: int) -> int:
+    """How many rows an answer may have: all if it was judged as a stream, else a few.
+
+    A plain body is shown as text anyway, and of a stream that should have been a refusal that it
+    came is the evidence.
+    """
+    return most if "events" in judgement.notes else allowance.OTHER_ROWS
 
 
 def _is_streamed(exchange: Exchange, judgement: Judgement) -> bool:

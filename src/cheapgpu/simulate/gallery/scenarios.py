@@ -134,7 +134,7 @@ SCENARIOS: Final = (
     _scenario(
         "Q053",
         f"Adds a member to an answer that is nested {_LEVELS} levels deep.",
-        opens=("stream/json", "stream/body-complete", "whole/json"),
+        opens=("stream/json", "whole/json"),
         events=_nested_chunk,
         answer=_nested_answer,
     ),
@@ -186,7 +186,7 @@ SCENARIOS: Final = (
         "accepted/integers",
         "accepted/unicode",
         "accepted/roles",
-        opens=("stream/status",),
+        "stream/status",
         refuses=lambda asked: refused(422) if asked.stream else None,
     ),
     _scenario(
