@@ -487,6 +487,24 @@ def test_check_is_interrupted_while_it_judges(tmp_path: Path) -> None:
     assert first.closed.how in ("length", "chunked-end")
 
 
+def test_interrupted_check_of_an_endless_stream_keeps_its_exit_code(tmp_path: Path) -> None:
+    """What is judged within native code when the program ends does not bring it down."""
+    body = chunked(b'data: {"id":1,"choices":[{"delta":{}}]}\n\n' * 100_000)
+    path = tmp_path / "a.jsonl"
+    with served(answering(STREAM_HEAD, body, b"0\r\n\r\n")) as url:
+        process = started(url, path)
+        end = time.monotonic() + 30
+        while b'"kind": "closed"' not in path.read_bytes():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert err.startswith(b"cheapgpu check: interrupted\n")
+    assert b"FATAL" not in err
+    assert b"CONFORM" not in out
+
+
 def test_killed_check_leaves_a_file_that_is_refused(tmp_path: Path) -> None:
     """After SIGKILL the file lacks its end, and `verify` judges nothing of it."""
     path = tmp_path / "a.jsonl"

@@ -8,9 +8,10 @@ imported, so that each command starts as fast as it can.
 import importlib
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 from cheapgpu import __version__
 from cheapgpu.cli.exit_codes import INTERNAL_ERROR, INTERRUPTED, OUTPUT_LOST, WRONG_USE
@@ -50,6 +51,17 @@ def main() -> None:
         settle_output()
     except OutputError as error:
         code = _lost(error)
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process, also where a thread that was given up still works.
+
+    At its usual end Python unwinds such a thread, and one within native code, such as that of
+    jsonschema-rs, then aborts the process: its exit code would be lost.
+    """
+    if any(thread.daemon for thread in threading.enumerate()):
+        os._exit(code)
     sys.exit(code)
 
 
