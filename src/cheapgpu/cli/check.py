@@ -28,7 +28,7 @@ from cheapgpu.cli.output import complain, say
 from cheapgpu.cli.remarks import remarks
 from cheapgpu.cli.report_files import prints_report, report_files, write_reports
 from cheapgpu.cli.selection import decided, terms_of
-from cheapgpu.cli.tokenizer import counter
+from cheapgpu.cli.tokenizer import counter, tokenizer_argument
 from cheapgpu.core.errors import CheapGPUError
 from cheapgpu.core.limits import FIRST_BYTE_SECONDS
 from cheapgpu.report.document import document, to_json
@@ -149,22 +149,7 @@ def check(
         say(dry_run_json(plan) if json else dry_run(plan, style, bodies=verbose))
         return CONFORMS
     finished, interrupted = _run(plan, path, style)
-    given = f" --tokenizer {shlex.quote(str(tokenizer))}" if tokenizer is not None else ""
-    run = Run(
-        report=finished.report,
-        exchanges=finished.recording.exchanges,
-        target=target.url,
-        source=str(path),
-        about=(f"model {model}", f"recorded {finished.recording.started}"),
-        commands=(
-            (
-                f"cheapgpu verify{given} {shlex.quote(str(path))}",
-                "judges again, without the network",
-            ),
-        ),
-        started=finished.recording.started,
-    )
-    run = decided(run, terms)
+    run = decided(_run_of(finished, plan, path, tokenizer), terms)
     answered = any(exchange.head is not None for exchange in run.exchanges)
     if json:
         say(to_json(document(run)))
@@ -176,6 +161,25 @@ def check(
     complain("".join(f"{style.text(line)}\n" for line in lines))
     write_reports([run], files)
     return INTERRUPTED if interrupted else exit_code([run.standing])
+
+
+def _run_of(finished: RunFinished, plan: Plan, path: Path, tokenizer: Path | None) -> Run:
+    """What the reports show of a run, and the command that judges its recording again."""
+    given = tokenizer_argument(tokenizer)
+    return Run(
+        report=finished.report,
+        exchanges=finished.recording.exchanges,
+        target=plan.target.url,
+        source=str(path),
+        about=(f"model {plan.model}", f"recorded {finished.recording.started}"),
+        commands=(
+            (
+                f"cheapgpu verify{given} {shlex.quote(str(path))}",
+                "judges again, without the network",
+            ),
+        ),
+        started=finished.recording.started,
+    )
 
 
 def _run(plan: Plan, path: Path, style: Style) -> tuple[RunFinished, bool]:

@@ -1,5 +1,6 @@
 """`--tokenizer`: counts tokens as a model does, from its Hugging Face tokenizer.json."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from cheapgpu.core.errors import CheapGPUError
 
 class TokenizerError(CheapGPUError):
     """A tokenizer cannot be used; the message says why."""
+
+
+def tokenizer_argument(file: Path | None) -> str:
+    """Return the option as a command line shows it, with a space before; nothing without a file."""
+    return f" --tokenizer {shlex.quote(str(file))}" if file is not None else ""
 
 
 def counter(file: Path) -> Callable[[str], int]:

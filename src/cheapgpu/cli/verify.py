@@ -12,7 +12,7 @@ from cheapgpu.cli.judging import judged, read_inputs
 from cheapgpu.cli.output import say
 from cheapgpu.cli.report_files import prints_report, report_files, write_reports
 from cheapgpu.cli.selection import terms_of
-from cheapgpu.cli.tokenizer import counter
+from cheapgpu.cli.tokenizer import counter, tokenizer_argument
 from cheapgpu.report.document import document, to_json
 from cheapgpu.report.terminal import terminal_report
 
@@ -52,7 +52,7 @@ def verify(
     )
     printed = prints_report(written, json=json)
     count_tokens = counter(tokenizer) if tokenizer is not None else None
-    given = f" --tokenizer {shlex.quote(str(tokenizer))}" if tokenizer is not None else ""
+    given = tokenizer_argument(tokenizer)
     runs = [
         judged(
             file,
