@@ -17,7 +17,7 @@ from typing import Final, get_args
 from cheapgpu.check.cases import catalogue
 from cheapgpu.check.forecast import forecast
 from cheapgpu.check.plan import Plan
-from cheapgpu.check.target import parse_target
+from cheapgpu.wire.target import parse_target
 from cheapgpu.cli import COMMANDS
 from cheapgpu.core import stream
 from cheapgpu.core.recording import read_recording

@@ -18,12 +18,12 @@ from cheapgpu.check.limits import Budget, Limits
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.recording_file import RecordingFile
 from cheapgpu.check.run import run
-from cheapgpu.check.target import parse_target
 from cheapgpu.core import examples
 from cheapgpu.core.exchange import Closed, Exchange
 from cheapgpu.core.findings import Outcome
 from cheapgpu.core.recording import read_recording
 from cheapgpu.core.verify import verify
+from cheapgpu.wire.target import parse_target
 from tests.check.conforming import Endpoint, Script
 from tests.check.servers import (
     LAST_CHUNK,

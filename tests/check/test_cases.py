@@ -11,12 +11,12 @@ from cheapgpu.check.case import NONCE, Case
 from cheapgpu.check.cases import CASES, STREAM_LONG, WHOLE_LONG, catalogue, refusal
 from cheapgpu.check.forecast import Forecast, forecast
 from cheapgpu.check.plan import Plan
-from cheapgpu.check.target import parse_target
 from cheapgpu.core import across
 from cheapgpu.core.exchange import Closed, Exchange, Request
 from cheapgpu.core.expectation import expectation
 from cheapgpu.core.request import ChatRequest, decode_request
 from cheapgpu.core.rules import RULES
+from cheapgpu.wire.target import parse_target
 
 MODEL = 'a/"quoted" model'
 CEILING = 400

@@ -10,7 +10,7 @@ from cheapgpu.check.case import Beside
 from cheapgpu.check.cases import CASES, STREAM_LONG, Case
 from cheapgpu.check.limits import Budget, Limits
 from cheapgpu.check.plan import Plan, PlanError
-from cheapgpu.check.target import parse_target
+from cheapgpu.wire.target import parse_target
 
 KINDS: tuple[Beside, ...] = ("nothing", "refusals", "streams")
 TARGET = parse_target("https://gpu.example/v1/chat/completions")

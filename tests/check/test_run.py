@@ -16,7 +16,6 @@ from cheapgpu.check.limits import Budget, Limits
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.recording_file import RecordingFile
 from cheapgpu.check.run import run
-from cheapgpu.check.target import parse_target
 from cheapgpu.core import examples
 from cheapgpu.core.exchange import Closed, Exchange, Head, Read
 from cheapgpu.core.findings import Outcome
@@ -24,6 +23,7 @@ from cheapgpu.core.recording import read_recording
 from cheapgpu.core.verify import verify
 from cheapgpu.endpoint.embedded import Engine, EngineOptions, start_engine
 from cheapgpu.endpoint.tiny_model import write_tiny_model
+from cheapgpu.wire.target import parse_target
 from tests.check.conforming import Endpoint, Script
 from tests.check.servers import (
     HANG,

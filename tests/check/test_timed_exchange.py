@@ -18,10 +18,10 @@ import pytest
 from cheapgpu.check.connection import ConnectError
 from cheapgpu.check.events import Sent, Step
 from cheapgpu.check.limits import Limits
-from cheapgpu.check.target import parse_target, trusted
 from cheapgpu.check.timed_exchange import Question, exchange
 from cheapgpu.core import examples
 from cheapgpu.core.exchange import Closed, Head, Read, Request
+from cheapgpu.wire.target import parse_target, trusted
 from tests.check.servers import (
     CERTIFICATE,
     HANG,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from cheapgpu.check.events import Sent, Step
 from cheapgpu.check.framing import Framing
 from cheapgpu.check.limits import Limits
-from cheapgpu.check.target import parse_target
 from cheapgpu.check.timed_exchange import Question, exchange
 from cheapgpu.core import examples
 from cheapgpu.core.exchange import (
@@ -24,6 +23,7 @@ from cheapgpu.core.rules import BY_ID
 from cheapgpu.simulate.asked import Asked, Message
 from cheapgpu.simulate.endpoint import Endpoint, respond, understood
 from cheapgpu.simulate.server import serving
+from cheapgpu.wire.target import parse_target
 
 KEY = "simulate-key-0123456789"
 #: An endpoint whose model the examples of the rules ask for.

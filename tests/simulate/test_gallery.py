@@ -12,7 +12,6 @@ import pytest
 from cheapgpu.check import cases
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.run import run
-from cheapgpu.check.target import parse_target
 from cheapgpu.core import examples
 from cheapgpu.core.exchange import Exchange
 from cheapgpu.core.findings import ExchangeOutcome, Outcome
@@ -22,6 +21,7 @@ from cheapgpu.simulate.endpoint import Endpoint
 from cheapgpu.simulate.faults import BY_NAME, FAULTS, Fault, chosen
 from cheapgpu.simulate.gallery.timing import BROKEN_OFF
 from cheapgpu.simulate.server import serving
+from cheapgpu.wire.target import parse_target
 from tests.simulate.asking import (
     PATIENT,
     QUICK,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from cheapgpu.check.target import Target
 from cheapgpu.core.errors import CheapGPUError
+from cheapgpu.wire.target import Target
 
 #: Seconds that the peer of a finished exchange has to say goodbye.
 _CLOSE_SECONDS: Final = 0.2

@@ -12,11 +12,11 @@ from cheapgpu.check.cases import CASES
 from cheapgpu.check.limits import REQUESTS_AT_ONCE, Budget, Limits
 from cheapgpu.check.long_stream import LONG_SECONDS
 from cheapgpu.check.masking import secrets_of
-from cheapgpu.check.target import Target
 from cheapgpu.core.across import CountTokens
 from cheapgpu.core.errors import CheapGPUError
 from cheapgpu.core.exchange import Headers, Request
 from cheapgpu.core.recording import MASKED, masked
+from cheapgpu.wire.target import Target
 
 TOOL: Final = f"cheapgpu {__version__}"
 

@@ -11,9 +11,9 @@ from cheapgpu.check.connection import Arrival, Clock, ConnectError, Connection, 
 from cheapgpu.check.events import Sent, Step
 from cheapgpu.check.framing import Framing
 from cheapgpu.check.limits import Limits
-from cheapgpu.check.target import Target
 from cheapgpu.core.exchange import Closed, Head, Headers, How, Read, Request
 from cheapgpu.core.sse import EventReader, essence
+from cheapgpu.wire.target import Target
 
 #: The data of the event that ends a stream (profile, "SSE streaming").
 _DONE: Final = b"[DONE]"

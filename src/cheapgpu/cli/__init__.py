@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "diff": ("diff", "Compare two recordings: rules that broke, healed or changed, and exchanges."),
     "rules": ("rules", "List the rules."),
     "explain": ("rules", "Explain one rule, with good and bad bytes."),
+    "endpoint": ("endpoint", "Stand before a model server, and answer by the profile."),
     "simulate": ("simulate", "Serve an endpoint that is wrong on purpose."),
 }
 

@@ -19,7 +19,6 @@ from cheapgpu.check.limits import REQUESTS_AT_ONCE, RUN_SECONDS, RUN_TOKENS, Bud
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.recording_file import RecordingFile, unused_name
 from cheapgpu.check.run import run as run_plan
-from cheapgpu.check.target import parse_target, trusted
 from cheapgpu.cli import options
 from cheapgpu.cli.dry_run import dry_run, dry_run_json
 from cheapgpu.cli.exit_codes import CONFORMS, INTERRUPTED, exit_code
@@ -35,6 +34,7 @@ from cheapgpu.report.document import document, to_json
 from cheapgpu.report.run import Run
 from cheapgpu.report.style import Style
 from cheapgpu.report.terminal import terminal_report
+from cheapgpu.wire.target import parse_target, trusted
 
 #: A file with more bytes than this holds no key.
 _KEY_BYTES: Final = 8192

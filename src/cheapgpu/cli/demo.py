@@ -17,7 +17,6 @@ from cheapgpu.check.masking import secrets_of
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.recording_file import RecordingFile, unused_name
 from cheapgpu.check.run import run as run_plan
-from cheapgpu.check.target import parse_target
 from cheapgpu.cli import options
 from cheapgpu.cli.check import cancel_on_signals, progress
 from cheapgpu.cli.exit_codes import CONFORMS, INTERRUPTED, NOT_ESTABLISHED
@@ -28,6 +27,7 @@ from cheapgpu.endpoint.tiny_model import write_tiny_model
 from cheapgpu.report.run import Run
 from cheapgpu.report.style import Style
 from cheapgpu.report.terminal import terminal_report
+from cheapgpu.wire.target import parse_target
 
 _SMOLLM2: Final = "smollm2-135m-instruct"
 _TINY: Final = "tiny-random"

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cheapgpu.core.messages import Chunk, FinishReason, Usage
 from cheapgpu.core.stream import Step
+from cheapgpu.core.usual_chunk import UsualChunk, UsualUsage
 
 
 class Reading(Struct, frozen=True, gc=False):
@@ -25,9 +26,11 @@ class Reading(Struct, frozen=True, gc=False):
     model: str | None = None
 
 
-def read_chunk(chunk: Chunk) -> Reading:
+def read_chunk(chunk: Chunk | UsualChunk) -> Reading:
     """Read a chunk that matches the schema."""
     usage = chunk.usage
+    if isinstance(usage, UsualUsage):
+        usage = Usage(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
     if not chunk.choices:
         step: Step = "empty" if usage is None else "usage"
         return Reading(step, "", None, usage, chunk.id, chunk.created, chunk.model)
@@ -36,9 +39,10 @@ def read_chunk(chunk: Chunk) -> Reading:
         step = "delta" if usage is None else "delta+usage"
     else:
         step = "terminal" if usage is None else "terminal+usage"
+    content = choice.delta.content
     return Reading(
         step,
-        choice.delta.content,
+        content if isinstance(content, str) else "",
         choice.finish_reason,
         usage,
         chunk.id,

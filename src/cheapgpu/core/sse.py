@@ -21,6 +21,9 @@ _DEFAULT_TYPE = "message"
 _OPENING = (b"data", b"event", b"id")
 #: A reconnection time with more digits is capped: int() of a very long text is not linear.
 _RETRY_DIGITS = 18
+#: Of fields that the standard ignores so many names are kept, and so much of each, in bytes.
+_UNKNOWN_KEPT = 8
+_UNKNOWN_BYTES = 64
 
 #: Which limit made a reader stop before the end of the body.
 Overrun = Literal["event-bytes", "stream-events", "stream-lines", "body-bytes"]
@@ -71,7 +74,8 @@ class EventReader:
 
     Attributes: `comments` (comment lines so far), `retry` (reconnection time, ms, or None),
     `last_event_id`, `overrun` (the limit that was reached: reading has stopped there), `at` (bytes
-    of the body whose lines have been read).
+    of the body whose lines have been read), `unknown` (the first few names of fields that the
+    standard ignores: lines that say something, and nothing that is read).
     """
 
     __slots__ = (
@@ -100,6 +104,7 @@ class EventReader:
         "last_event_id",
         "overrun",
         "retry",
+        "unknown",
     )
 
     def __init__(
@@ -116,6 +121,7 @@ class EventReader:
         self.retry: int | None = None
         self.last_event_id = last_event_id
         self.overrun: Overrun | None = None
+        self.unknown: tuple[bytes, ...] = ()
         self.at = 0
         self._event_bytes = event_bytes
         self._events_left = self._stream_events = stream_events
@@ -281,6 +287,7 @@ class EventReader:
         with LF ends, and within the number of events that a stream may have.
         """
         self.at = self._block_at = at
+        self._started = self._started or at > 0
         self._events_left = self._stream_events - events
 
     def stop(self) -> None:
@@ -355,10 +362,13 @@ class EventReader:
         elif name == b"id":
             if b"\0" not in value:
                 self._id = value.decode("utf-8", "replace")
-        elif name == b"retry" and value.isdigit():  # of bytes: ASCII digits only, as asked
-            digits = value.lstrip(b"0")
-            capped = len(digits) > _RETRY_DIGITS
-            self.retry = 10**_RETRY_DIGITS if capped else int(digits or b"0")
+        elif name == b"retry":
+            if value.isdigit():  # of bytes: ASCII digits only, as asked
+                digits = value.lstrip(b"0")
+                capped = len(digits) > _RETRY_DIGITS
+                self.retry = 10**_RETRY_DIGITS if capped else int(digits or b"0")
+        elif len(self.unknown) < _UNKNOWN_KEPT:
+            self.unknown = (*self.unknown, name[:_UNKNOWN_BYTES])
 
     def _blank(self, end: int) -> Event | None:
         """9.2.6, "dispatch the event": an id counts even where there is no data to dispatch."""

@@ -15,11 +15,12 @@ from cheapgpu.core.chunk_reading import Reading, read_chunk, read_wrong_chunk
 from cheapgpu.core.exchange import Ending
 from cheapgpu.core.findings import ExchangeOutcome, Finding, Outcome, exchange_outcome
 from cheapgpu.core.limits import FINDINGS_KEPT
-from cheapgpu.core.messages import Chunk, FinishReason, Usage, chunk_of, fast_value
+from cheapgpu.core.messages import FinishReason, Usage, chunk_of, fast_chunk
 from cheapgpu.core.places import place
 from cheapgpu.core.sse import Discarded
 from cheapgpu.core.stream import MOVES, PRESENCE, State, Step
 from cheapgpu.core.strict_json import Unreadable
+from cheapgpu.core.usual_chunk import usual_chunk
 
 #: The data of the event that ends a stream (profile, "SSE streaming").
 DONE: Final = b"[DONE]"
@@ -152,6 +153,8 @@ class StreamJudge:
             reading = Reading("done" if data == DONE else "unreadable")
         elif data == DONE:
             reading = Reading("done")
+        elif (chunk := usual_chunk(data) or fast_chunk(data)) is not None:
+            reading = read_chunk(chunk)
         else:
             reading = self._read(data)
         self._step(reading)
@@ -268,13 +271,7 @@ class StreamJudge:
         return data_at + start, end - start
 
     def _read(self, data: bytes) -> Reading:
-        """Read one object, and judge it by itself: strict JSON, schema, error schema."""
-        value = fast_value(data)
-        if isinstance(value, dict) and value.get("error") is None:
-            try:
-                return read_chunk(msgspec.convert(value, Chunk))
-            except msgspec.ValidationError:
-                pass  # the schema tells what is wrong, or that nothing is
+        """Read any object, and judge it by itself: strict JSON, schema, error schema."""
         value = strict_json.decode(data)
         if isinstance(value, Unreadable):
             self._unreadable(value)
@@ -378,7 +375,7 @@ class StreamJudge:
     def _presence(self, discarded: Discarded | None, *, stopped: bool) -> None:
         """What must have come by the end (profile, "SSE streaming" and "Usage …")."""
         for rule, steps in PRESENCE.items():
-            if self._seen.intersection(steps):
+            if not self._seen.isdisjoint(steps):
                 continue
             follows = None
             if rule == "done-present" and discarded is not None and discarded.data == DONE:

@@ -17,25 +17,25 @@ from typing import Final
 
 import msgspec
 
-from cheapgpu.core.chunk_shape import Shape, shape_of
+from cheapgpu.core.chunk_shape import Decoder, decoder_of
 from cheapgpu.core.exchange import Ending
 from cheapgpu.core.limits import ANSWER_BYTES, EVENT_BYTES, STREAM_EVENTS
+from cheapgpu.core.messages import FLAT_CHUNK, hides_nothing
 from cheapgpu.core.sse import EventReader
 from cheapgpu.core.stream import State, Step
 from cheapgpu.core.stream_judge import StreamEvent, StreamJudge, StreamSummary
 from cheapgpu.core.strict_json import too_deep
-from cheapgpu.core.template import STRING_BYTES, Template, learn
+from cheapgpu.core.template import ASCII_STRING_BYTES, Template, learn
 
 __all__ = ["Ending", "StreamEvent", "StreamSummary", "StreamVerifier"]
 
 #: How many templates a stream may try before the verifier stops learning from it.
 _LESSONS: Final = 8
-#: How many events a template looks ahead at once, at first and at most: bounds the work that is
+#: How many events a template looks ahead at once, at least and at most: bounds the work that is
 #: thrown away where every other event needs another way.
 _WINDOW: Final = (4, 64)
-#: A chunk this short has no room for brackets beyond the limit beside its own members.
-_FLAT_BYTES: Final = 400
 _LF: Final = 0x0A
+_CR: Final = 0x0D
 
 _decode: Final = msgspec.json.Decoder().decode
 _DELTA: Final[Step] = "delta"
@@ -51,14 +51,13 @@ class StreamVerifier:
     __slots__ = (
         "_between",
         "_body_bytes",
+        "_decoder",
         "_event_bytes",
         "_fast",
         "_judge",
         "_lessons",
         "_reader",
-        "_ready",
         "_received",
-        "_shape",
         "_stream_events",
         "_template",
         "_utf8",
@@ -78,9 +77,8 @@ class StreamVerifier:
     ) -> None:
         """Expect a stream of `model` with at most `limit` completion tokens."""
         self._judge = StreamJudge(model, limit)
-        self._reader = EventReader(
-            event_bytes=event_bytes, stream_events=stream_events, body_bytes=body_bytes
-        )
+        # What reads the bytes that no quicker way can; None until there are some.
+        self._reader: EventReader | None = None
         self._event_bytes = event_bytes
         self._stream_events = stream_events
         self._body_bytes = body_bytes
@@ -89,16 +87,13 @@ class StreamVerifier:
         # rest of a character. Once a byte was bad nothing more is decoded.
         self._utf8: codecs.IncrementalDecoder | None = None
         self._utf8_waiting = False
-        # Whether the next byte begins an event, with nothing waiting. (Not at first: there may be a
-        # byte order mark.)
-        self._between = False
         self._fast = fast
+        # Whether the next byte begins an event, with nothing waiting, and a quicker way may read it.
+        self._between = fast
         self._lessons = _LESSONS
-        self._window = _WINDOW[0]
-        self._shape: Shape | None = None
+        self._window = _WINDOW[1]
         self._template: Template | None = None
-        # The template, while `_between`.
-        self._ready: Template | None = None
+        self._decoder: Decoder | None = None
 
     @property
     def state(self) -> State:
@@ -117,35 +112,35 @@ class StreamVerifier:
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Take the next bytes of the body and return the events that they complete."""
-        ready = self._ready
-        if ready is not None:
+        judge, size, at = self._judge, len(chunk), self._received
+        if not (
+            self._between
+            and size <= self._event_bytes
+            and at + size <= self._body_bytes
+            and judge.events < self._stream_events
+        ):
+            return self._feed(chunk)
+        template = self._template
+        if template is not None and size < template.two:
             # The usual read: one event, the template around plain ASCII. The rest is in _feed.
-            size = len(chunk)
-            if (
-                size >= ready.frame
-                and chunk.startswith(ready.prefix)
-                and chunk.endswith(ready.suffix)
-            ):
-                body = chunk[ready.text_at : size - ready.text_to]
-                if body.translate(STRING_BYTES) == body and body.isascii() and self._count(size):
-                    return [StreamEvent("delta", body, self._received - size, size)]
-        shape = self._shape
-        if shape is not None and self._between:
-            # One event whose frame changes: the same reading without the loop of _plain_events. All
-            # of it is decoded, so bytes that are not UTF-8 are found without looking for them.
-            size = len(chunk)
-            if (
-                chunk.startswith(b"data: ")
-                and chunk.find(b"\n") == size - 2
-                and chunk[-1] == _LF
-                and chunk.find(b"\r") < 0
-                and size <= self._event_bytes
-                and self._received + size <= self._body_bytes
-                and self._judge.events < self._stream_events
-            ):
-                event = self._familiar(shape, chunk[6:-2], self._received, size)
+            body = chunk[template.text_at : size - template.text_to]
+            if body.join(template.ends) == chunk:
+                if body.translate(ASCII_STRING_BYTES) == body:
+                    self._received = at + size
+                    judge.events += 1
+                    return [StreamEvent("delta", body, at, size)]
+            elif self._decoder is not None and chunk.startswith(template.prefix):
+                self._template = None  # the frame changes: looking for it costs more than it saves
+        if chunk.startswith(b"data: ") and chunk.endswith(b"\n\n"):
+            # One event of another kind: the same reading without the loop of _plain_events.
+            data = chunk[6:-2]
+            if _LF not in data and _CR not in data:
+                # A familiar chunk was decoded whole, so that it is UTF-8; others are looked at.
+                event = self._familiar(data, at, size)
+                if event is None and data.isascii():
+                    event = self._unfamiliar(data, at, size)
                 if event is not None:
-                    self._received += size
+                    self._received = at + size
                     return [event]
         return self._feed(chunk)
 
@@ -156,60 +151,56 @@ class StreamVerifier:
         the peer broke off. `stopped`: we did (a limit, the deadline); that is no fault of the peer.
         """
         judge, reader = self._judge, self._reader
-        if reader.overrun is not None:
+        if reader is not None and reader.overrun is not None:
             ending = "stopped"
             judge.forget_utf8(reader.at)
         if self._utf8_waiting and ending != "stopped":
             judge.find("utf8", "UTF-8 throughout", "a character cut off at the end of the body")
+        if reader is None:
+            return judge.end(ending, None, 0)
         return judge.end(ending, reader.finish(), reader.comments)
 
-    def _count(self, size: int) -> bool:
-        """Count one whole event of `size` bytes, if it is within every limit."""
-        judge = self._judge
-        received = self._received + size
-        if (
-            size > self._event_bytes
-            or received > self._body_bytes
-            or judge.events >= self._stream_events
-        ):
-            return False
-        self._received = received
-        judge.events += 1
-        return True
-
     def _feed(self, chunk: bytes) -> list[StreamEvent]:
-        if not chunk or self._reader.overrun is not None:
+        """Take any bytes: whole events by the quicker ways, as far as they go, then the reader."""
+        if not chunk or (self._reader is not None and self._reader.overrun is not None):
             return []
         size = len(chunk)
         at = self._received
-        events: list[StreamEvent]
         if at + size > self._body_bytes:
-            events = self._feed(chunk[: self._body_bytes - at])
-            self._reader.stop()
-            return events
+            first = self._feed(chunk[: self._body_bytes - at])
+            self._reader_from(self._received).stop()
+            return first
         if self._utf8_waiting or not chunk.isascii():
             self._check_utf8(chunk)
         self._received = at + size
-        events = []
-        reader, judge = self._reader, self._judge
-        if self._between or reader.can_skip(chunk):
-            position = 0
-            if self._fast and chunk.find(b"\r") < 0:
-                position = self._plain_events(chunk, at, events)
-                if position == size:
-                    self._ready = self._template
-                    self._between = True
-                    return events
-                chunk = chunk[position:]
-            reader.skip_to(at + position, judge.events)
-        reader.receive(chunk)
+        events: list[StreamEvent] = []
+        judge = self._judge
+        position = 0
+        if self._between and _CR not in chunk:
+            position = self._plain_events(chunk, at, events)
+            if position == size:
+                return events
+        reader = self._reader_from(at + position)
+        reader.receive(chunk[position:])
         while (event := reader.next_event()) is not None:
             events.append(judge.judge(event.data, event.at, event.length, event.data_at))
         if judge.state != "open":
             self._forget()
-        self._between = reader.idle
-        self._ready = self._template if self._between else None
+        self._between = self._fast and reader.idle
         return events
+
+    def _reader_from(self, at: int) -> EventReader:
+        """The reader, told that the quicker ways read what came before `at`, if they did."""
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = EventReader(
+                event_bytes=self._event_bytes,
+                stream_events=self._stream_events,
+                body_bytes=self._body_bytes,
+            )
+        if self._between:
+            reader.skip_to(at, self._judge.events)
+        return reader
 
     def _plain_events(self, chunk: bytes, base: int, events: list[StreamEvent]) -> int:
         """Read whole events of one data line each from the start of `chunk`, which has no CR.
@@ -220,6 +211,9 @@ class StreamVerifier:
         judge = self._judge
         find, startswith = chunk.find, chunk.startswith
         while judge.events < self._stream_events:
+            end = find(b"\n", position)
+            if end < 0 or not startswith(b"\n", end + 1) or not startswith(b"data: ", position):
+                break
             template = self._template
             if template is not None and startswith(template.prefix, position):
                 length = self._run(template, chunk, position, base, events)
@@ -227,20 +221,12 @@ class StreamVerifier:
                     position += length
                     continue
                 self._template = None
-            end = find(b"\n", position)
-            if end < 0 or not startswith(b"\n", end + 1) or not startswith(b"data: ", position):
-                break
             length = end + 2 - position
             if length > self._event_bytes:
                 break
             data = chunk[position + 6 : end]
             at = base + position
-            shape = self._shape
-            event = self._familiar(shape, data, at, length) if shape is not None else None
-            if event is None:
-                event = judge.judge(data, at, length, at + 6)
-                self._learn(chunk[position : end + 2], event)
-            events.append(event)
+            events.append(self._familiar(data, at, length) or self._unfamiliar(data, at, length))
             position = end + 2
         return position
 
@@ -259,7 +245,7 @@ class StreamVerifier:
         self._window = min(4 * self._window, _WINDOW[1]) if all_fit else _WINDOW[0]
         frame = template.frame
         lengths = [frame + len(body) for body in bodies]
-        if max(lengths, default=0) > self._event_bytes:
+        if len(chunk) > self._event_bytes and max(lengths, default=0) > self._event_bytes:
             del lengths[next(n for n, size in enumerate(lengths) if size > self._event_bytes) :]
             del bodies[len(lengths) :]
         ats = accumulate(lengths, initial=base + position)
@@ -267,46 +253,50 @@ class StreamVerifier:
         judge.events += len(bodies)
         return sum(lengths)
 
-    def _familiar(self, shape: Shape, data: bytes, at: int, length: int) -> StreamEvent | None:
+    def _familiar(self, data: bytes, at: int, length: int) -> StreamEvent | None:
         """The event of a chunk that says nothing new but its text; None if it is any other.
 
-        Equal to the full way: the type asks for every member of the shape and no other, the
-        identity is the one that passed, and the shape tells that no name hides behind another.
+        Equal to the full way: the type of the decoder asks for every member of a chunk that passed
+        and for no other, the identity is the one that passed, it is no deeper than our limit, and
+        no name hides behind another.
         """
+        if self._decoder is None:
+            return None
         try:
-            chunk = shape.decode(data)
+            chunk = self._decoder(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         judge = self._judge
-        content: str = chunk.choices[0].delta.content
         if (
             chunk.id == judge.id
             and chunk.created == judge.created
             and chunk.model == judge.model
-            and (len(data) <= _FLAT_BYTES or not too_deep(data))
-            and shape.hides_nothing(data, chunk, content)
+            and (len(data) <= FLAT_CHUNK or not too_deep(data))
+            and hides_nothing(data, chunk)
         ):
             judge.events += 1
-            return StreamEvent("delta", content, at, length)
+            return StreamEvent("delta", chunk.choices[0].delta.content, at, length)
         return None
 
-    def _learn(self, block: bytes, event: StreamEvent) -> None:
-        """Learn from an event that was judged the full way, if the next one may be like it."""
+    def _unfamiliar(self, data: bytes, at: int, length: int) -> StreamEvent:
+        """The event of one data line, judged the full way, and learnt from."""
+        event = self._judge.judge(data, at, length, at + 6)
         if self._judge.state != "open":
             self._forget()
         elif self._lessons and event.text and event.step == "delta" and not event.broken:
             self._lessons -= 1
             try:
-                self._template = learn(block, event.content)
+                self._template = learn(b"data: %b\n\n" % data, event.content)
                 if self._lessons < _LESSONS - 1:
                     # The frame around the text changes from event to event: the members may not.
-                    self._shape = shape_of(block[6:-2], _decode(block[6:-2]))
+                    self._decoder = decoder_of(_decode(data))
             except msgspec.DecodeError:
                 pass  # a number that only the full way can read, such as 1e9 for an integer
+        return event
 
     def _forget(self) -> None:
         """Take the full way from here on."""
-        self._template = self._ready = self._shape = None
+        self._template = self._decoder = None
         self._lessons = 0
 
     def _check_utf8(self, chunk: bytes) -> None:

@@ -6,7 +6,7 @@ alone: no name, no number and no identity can have changed.
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -18,13 +18,16 @@ from cheapgpu.core.messages import Chunk
 STRING_BYTES: Final = bytes(
     byte if byte >= 0x20 and byte not in b'"\\' else byte ^ 1 for byte in range(256)
 )
+#: The same, and every byte that is not ASCII.
+ASCII_STRING_BYTES: Final = STRING_BYTES[:0x80] + bytes(0x80)
 #: A JSON string body without `\u`, whose surrogates need a closer look.
 _SIMPLE_BODY: Final = re.compile(rb'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+')
 _CONTENT: Final = re.compile(rb'"content"[ ]?:[ ]?"((?:[^"\\\x00-\x1f]|\\.)*+)"')
 #: How far a template looks ahead at once, in bytes.
-_AHEAD: Final = 16384
+_AHEAD: Final = 32768
 
 _decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 class Template(Struct, frozen=True, gc=False):
@@ -32,10 +35,14 @@ class Template(Struct, frozen=True, gc=False):
 
     prefix: bytes
     suffix: bytes
+    #: The two: joined by a text, they are its event.
+    ends: tuple[bytes, bytes]
     #: What stands between two texts: a suffix and the next prefix.
     joint: bytes
     #: Bytes of the event beside its text.
     frame: int
+    #: Bytes that two events have at least.
+    two: int
     #: Bytes before the text, and after it.
     text_at: int
     text_to: int
@@ -45,6 +52,9 @@ class Template(Struct, frozen=True, gc=False):
 
         Also whether they are all there is to see: False means that another event cut them short.
         """
+        end = chunk.find(b"\n", position) + 2
+        if not chunk.startswith(self.suffix, end - self.text_to):
+            return [], False
         # Split at one byte: each event gives its line and the blank line after it.
         lines = chunk[position : position + _AHEAD].split(b"\n", 2 * many)
         blanks = lines[1:-1:2]
@@ -90,6 +100,30 @@ def learn(event: bytes, content: str) -> Template | None:
     chunk = _decode_chunk(event[6 : match.end(1)] + b"." + suffix)
     if chunk.choices[0].delta.content != content + ".":
         return None
-    return Template(
-        prefix, suffix, suffix + prefix, len(prefix) + len(suffix), len(prefix), len(suffix)
-    )
+    return _template(prefix, suffix)
+
+
+def learn_frame(event: bytes, value: dict[str, Any]) -> Template | None:
+    """Make a template of any event of one `data: ` line whose strict JSON is `value`.
+
+    As `learn`, for chunks that do not match the schema: with one character more between prefix and
+    suffix, the value is the same but for its content. None if that cannot be shown.
+    """
+    match = _CONTENT.search(event)
+    if match is None:
+        return None
+    prefix, suffix = event[: match.start(1)], event[match.end(1) :]
+    probe = _decode(event[6 : match.end(1)] + b"." + suffix)
+    content = value["choices"][0]["delta"]["content"]
+    delta = probe["choices"][0]["delta"]
+    if delta["content"] != content + ".":
+        return None
+    delta["content"] = content
+    return _template(prefix, suffix) if probe == value else None
+
+
+def _template(prefix: bytes, suffix: bytes) -> Template:
+    before, after = len(prefix), len(suffix)
+    frame = before + after
+    ends = (prefix, suffix)
+    return Template(prefix, suffix, ends, suffix + prefix, frame, 2 * frame, before, after)

@@ -117,6 +117,8 @@ class Engine:
         self.slots = options.slots
         #: Tokens of one conversation, as the engine states them.
         self.context_tokens = context_tokens
+        #: TCP port on 127.0.0.1.
+        self.port = port
         self.inference_url = f"http://{_HOST}:{port}/v1/chat/completions"
         self.pid = process.pid
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cheapgpu.check.target import TargetError, parse_target, trusted
+from cheapgpu.wire.target import TargetError, parse_target, trusted
 from tests.check.servers import CERTIFICATE
 
 

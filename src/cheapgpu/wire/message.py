@@ -1,0 +1,74 @@
+"""HTTP/1.1 messages in bytes: heads as they were read, heads as they are written (RFC 9112)."""
+
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+from msgspec import Struct
+
+Fields = tuple[tuple[bytes, bytes], ...]
+
+_STATUS_LINES: Final = {
+    status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode())
+    for status in HTTPStatus
+} | {499: b"HTTP/1.1 499 Client Closed Request\r\n"}
+
+
+class RequestHead(Struct, frozen=True):
+    """The head of a request, once it is whole and sound."""
+
+    method: str
+    #: What the request line names, in origin form (RFC 9112 section 3.2.1).
+    target: str
+    #: The target without its query.
+    path: str
+    #: By lower-case name; the values of a repeated field are joined by `, ` (RFC 9110 section 5.3).
+    fields: dict[bytes, bytes]
+
+
+class Response(Struct, frozen=True):
+    """A whole answer; length, date and connection are written with it."""
+
+    status: int
+    body: bytes = b""
+    fields: Fields = ()
+
+
+class Clock:
+    """The Date field (RFC 9110 section 6.6.1), written anew once a second."""
+
+    __slots__ = ("_second", "_text")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = b""
+
+    def date(self) -> bytes:
+        """The field line of this second."""
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._text = b"date: %b\r\n" % formatdate(second, usegmt=True).encode()
+        return self._text
+
+
+_clock: Final = Clock()
+
+
+def response_head(status: int, fields: Fields, *, framing: bytes, keep: bool) -> bytes:
+    """The head of a response; `framing` is the field line that tells how its body ends."""
+    line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d Unknown\r\n" % status
+    lines = [line, *(b"%b: %b\r\n" % field for field in fields), framing, _clock.date()]
+    lines.append(b"\r\n" if keep else b"connection: close\r\n\r\n")
+    return b"".join(lines)
+
+
+def request_bytes(method: str, target: str, fields: Fields, body: bytes = b"") -> bytes:
+    """A whole request, its length with it."""
+    lines = [f"{method} {target} HTTP/1.1\r\n".encode("latin-1")]
+    lines += [b"%b: %b\r\n" % field for field in fields]
+    if body or method not in ("GET", "HEAD"):
+        lines.append(b"content-length: %d\r\n" % len(body))
+    lines += (b"\r\n", body)
+    return b"".join(lines)
