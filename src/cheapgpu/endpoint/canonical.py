@@ -4,6 +4,7 @@ One id, one created and the declared model stand in all of an answer's chunks; t
 body of a JSON string, usage as the engine wrote it.
 """
 
+import itertools
 import secrets
 from typing import Final
 
@@ -15,6 +16,10 @@ from cheapgpu.core.messages import FinishReason
 DONE_EVENT: Final = b"data: [DONE]\n\n"
 #: What a waiting buyer is sent: a comment, which no event-stream reader dispatches.
 HEARTBEAT: Final = b": waiting for the model\n\n"
+
+#: What tells the ids of this process from those of any other.
+_PROCESS: Final = secrets.token_hex(8)
+_numbers: Final = itertools.count(1)
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -31,7 +36,7 @@ class Identity(Struct, frozen=True):
 
 def new_identity(model: str, now: float) -> Identity:
     """An identity that no other answer has; `now` is Unix time in seconds."""
-    return Identity(f"chatcmpl-{secrets.token_hex(12)}", int(now), model)
+    return Identity(f"chatcmpl-{_PROCESS}{next(_numbers):08x}", int(now), model)
 
 
 class ChunkFrames(Struct, frozen=True, gc=False):

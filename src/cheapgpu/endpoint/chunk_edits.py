@@ -69,7 +69,7 @@ def read_engine_chunk(
     if choice.keys() - _CHOICE_MEMBERS:
         edits.add("members-left-out")
     if report is None and choice.get("usage"):
-        report = _inner_report(data)
+        report = _report(choice["usage"], data, _raw_inner_usage)
     if report is not None:
         edits.add("usage-moved")
     delta = choice.get("delta")
@@ -210,20 +210,19 @@ def read_report(value: dict[str, Any], data: bytes, edits: set[Edit]) -> Report 
     if usage == {}:
         edits.add("usage-empty")
         return None
-    return _report(data, _raw_usage)
+    return _report(usage, data, _raw_usage)
 
 
-def _inner_report(data: bytes) -> Report:
-    """Usage that stands inside the choice."""
-    return _report(data, _raw_inner_usage)
-
-
-def _report(data: bytes, raw_of: Callable[[bytes], bytes]) -> Report:
+def _report(value: object, data: bytes, raw_of: Callable[[bytes], bytes]) -> Report:
+    """Usage that was decoded to `value`, with the bytes that it stands in."""
     try:
         raw = raw_of(data)
     except msgspec.DecodeError:  # a number elsewhere that only the slow way can read
         raise Fault("usage-wrong", "/usage stands beside a number beyond every limit") from None
-    usage = decode_usage(raw)
+    try:
+        usage: Usage | None = msgspec.convert(value, Usage)
+    except msgspec.ValidationError:
+        usage = decode_usage(raw)  # `12.0` is an integer to the schema
     if usage is None:
         raise Fault("usage-wrong", "/usage does not match the schema")
     # A line end in JSON is white space; in an event stream it would end the line.

@@ -76,7 +76,7 @@ class EditCount:
 
     def as_dict(self) -> dict[str, int]:
         """Edit to count, of those that were made at all."""
-        return dict(sorted(self._counts.items()))
+        return dict(self._counts)
 
     def __str__(self) -> str:
         """The counts as a header field shows them: `identity=12, usage-null=10`."""

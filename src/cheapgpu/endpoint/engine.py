@@ -4,10 +4,15 @@ from typing import Final
 
 from cheapgpu.endpoint.dialects import Dialect
 from cheapgpu.wire.client import Origin
-from cheapgpu.wire.message import Fields
+from cheapgpu.wire.message import Lines
 
 #: Seconds that a buyer is asked to wait before it comes again.
 RETRY_SECONDS: Final = 2
+_ALWAYS: Final = (
+    "content-type: application/json\r\n"
+    "accept: application/json, text/event-stream\r\n"
+    "accept-encoding: identity\r\n"
+)
 
 
 class Upstream:
@@ -16,9 +21,8 @@ class Upstream:
     __slots__ = (
         "at_once",
         "dialect",
-        "fields",
-        "host_field",
         "in_flight",
+        "lines",
         "name",
         "origin",
         "plain_only",
@@ -39,13 +43,19 @@ class Upstream:
         self.origin = Origin(host="127.0.0.1", port=0)
         #: What the request line names.
         self.target = ""
-        #: The value of the Host field, and what its requests have besides the usual fields.
-        self.host_field = b""
-        self.fields: Fields = ()
+        #: The field lines of its requests: Host, Authorization and what is always the same.
+        self.lines: Lines = b""
         #: Whether it takes requests, and if not, why not.
         self.ready = False
         self.why_not = "it has not answered yet"
         self.in_flight = 0
+
+    def locate(self, origin: Origin, authority: str, target: str, key: str) -> None:
+        """Note where it is, and the bearer key that it asks for ("": none)."""
+        self.origin = origin
+        self.target = target
+        bearer = f"authorization: Bearer {key}\r\n" if key else ""
+        self.lines = f"host: {authority}\r\n{bearer}{_ALWAYS}".encode("latin-1")
 
     def is_ready(self) -> None:
         """Take note that it takes requests."""

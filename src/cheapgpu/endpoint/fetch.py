@@ -4,7 +4,7 @@ import asyncio
 from typing import Literal
 
 from cheapgpu.wire.client import Origin, Pool, Problem
-from cheapgpu.wire.message import Fields, request_bytes
+from cheapgpu.wire.message import Lines, request_bytes
 
 #: Bytes of an answer; model lists of a router can be long.
 _ANSWER_BYTES = 4 << 20
@@ -55,11 +55,11 @@ class Answer:
 
 
 async def fetch(
-    pool: Pool, origin: Origin, target: str, fields: Fields, *, seconds: float
+    pool: Pool, origin: Origin, target: str, lines: Lines, *, seconds: float
 ) -> tuple[int, dict[bytes, bytes], bytes]:
     """GET `target`: status, header fields, body. Raises FetchError if none come in time."""
     answer = Answer()
-    sending = pool.send(origin, request_bytes("GET", target, fields), answer)
+    sending = pool.send(origin, request_bytes("GET", target, lines), answer)
     try:
         async with asyncio.timeout(seconds):
             body = await answer.whole

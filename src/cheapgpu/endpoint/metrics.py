@@ -12,11 +12,11 @@ from cheapgpu.endpoint.counters import Counters
 from cheapgpu.endpoint.failures import error_body
 from cheapgpu.endpoint.relay import JSON
 from cheapgpu.endpoint.service import HEALTH_PATH, READY_PATH, Endpoint
-from cheapgpu.wire.message import Fields, RequestHead, Response
+from cheapgpu.wire.message import Lines, RequestHead, Response
 from cheapgpu.wire.server import Call
 
 METRICS_PATH: Final = "/metrics"
-_TEXT: Final[Fields] = ((b"content-type", CONTENT_TYPE_LATEST.encode()),)
+_TEXT: Final[Lines] = b"content-type: %b\r\n" % CONTENT_TYPE_LATEST.encode()
 
 
 class MetricsService:

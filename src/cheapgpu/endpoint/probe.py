@@ -52,10 +52,9 @@ async def look(pool: Pool, upstream: Upstream, models: Sequence[ServedModel]) ->
         _assume(upstream)
         return
     target = path.removesuffix(_COMPLETIONS) + "/models" + (f"?{query}" if query else "")
-    fields = ((b"host", upstream.host_field), (b"accept", b"application/json"), *upstream.fields)
     try:
         status, answer_fields, body = await fetch(
-            pool, upstream.origin, target, fields, seconds=_ANSWER_SECONDS
+            pool, upstream.origin, target, upstream.lines, seconds=_ANSWER_SECONDS
         )
     except FetchError as error:
         upstream.is_not_ready(str(error))

@@ -25,15 +25,14 @@ from cheapgpu.endpoint.failures import Failure, Fault, Reason
 from cheapgpu.endpoint.plain_bridge import PlainAnswer, bridge_plain, collect
 from cheapgpu.endpoint.stream_bridge import StreamBridge
 from cheapgpu.wire.client import Pool, Problem, Sending
-from cheapgpu.wire.message import Fields, Response, request_bytes
+from cheapgpu.wire.message import Lines, Response, request_bytes
 from cheapgpu.wire.server import Call
 from cheapgpu.wire.sweeper import Sweeper
 
-JSON: Final[Fields] = ((b"content-type", b"application/json"),)
-_STREAM: Final[Fields] = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),  # nginx and others must not hold events back
+JSON: Final[Lines] = b"content-type: application/json\r\n"
+#: nginx and others are told not to hold events back.
+_STREAM: Final[Lines] = (
+    b"content-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"
 )
 
 #: How an answer ended, for logs and metrics; anything else is a failure's reason.
@@ -103,7 +102,6 @@ class Relay:
         "_first",
         "_heard",
         "_identity",
-        "_key",
         "_ledger",
         "_limit",
         "_over",
@@ -125,7 +123,6 @@ class Relay:
         request: ChatRequest,
         model: ServedModel,
         dialect: Dialect,
-        key: str,
         times: Times,
         sweeper: Sweeper,
         ledger: Ledger,
@@ -136,7 +133,6 @@ class Relay:
         self.stream = request.stream
         self._call = call
         self._dialect = dialect
-        self._key = key
         self._times = times
         self._sweeper = sweeper
         self._ledger = ledger
@@ -161,15 +157,8 @@ class Relay:
     def begin(self, pool: Pool, request: ChatRequest) -> None:
         """Send the engine its request, once."""
         upstream = self.model.upstream
-        fields: Fields = (
-            (b"host", upstream.host_field),
-            (b"content-type", b"application/json"),
-            (b"accept", b"text/event-stream" if self._streams else b"application/json"),
-            (b"accept-encoding", b"identity"),
-            *upstream.fields,
-        )
         body = engine_body(request, self.model.engine_id, self._dialect)
-        message = request_bytes("POST", upstream.target, fields, body)
+        message = request_bytes("POST", upstream.target, upstream.lines, body)
         self._call.client = self
         self._sweeper.add(self)
         self._sending = pool.send(upstream.origin, message, self)
@@ -310,7 +299,7 @@ class Relay:
         if not self._started:
             self._started = True
             self._first = now
-            self._call.start(200, (*_STREAM, (b"x-request-id", self._identity.id.encode())))
+            self._call.start(200, self._lines(_STREAM))
         self._call.write(data)
 
     def _stream_over(self, bridge: StreamBridge) -> None:
@@ -338,12 +327,8 @@ class Relay:
 
     def _respond(self, answer: PlainAnswer) -> None:
         self._first = self._clock()
-        fields = (
-            *JSON,
-            (b"x-request-id", self._identity.id.encode()),
-            (b"x-cheapgpu-edits", str(answer.edits).encode()),
-        )
-        self._call.respond(Response(200, answer.body, fields))
+        edits = b"x-cheapgpu-edits: %b\r\n" % str(answer.edits).encode()
+        self._call.respond(Response(200, answer.body, self._lines(JSON) + edits))
         self._close("complete", "", 200, answer)
 
     def _fail(self, failure: Failure) -> None:
@@ -352,13 +337,17 @@ class Relay:
             self._call.write(b"data: %b\n\n" % failure.body)
             self._call.end(close=True)
         else:
-            fields: Fields = (*JSON, (b"x-request-id", self._identity.id.encode()))
+            lines = self._lines(JSON)
             if failure.status in (429, 503):
                 wait = self._refused[1] if self._refused and self._refused[1] else RETRY_SECONDS
-                fields = (*fields, (b"retry-after", b"%d" % wait))
-            self._call.respond(Response(failure.status, failure.body, fields))
+                lines += b"retry-after: %d\r\n" % wait
+            self._call.respond(Response(failure.status, failure.body, lines))
         self._leave()
         self._close(failure.reason, failure.what, 200 if self._started else failure.status)
+
+    def _lines(self, lines: Lines) -> Lines:
+        """Field lines, and the one with this answer's id."""
+        return b"%bx-request-id: %b\r\n" % (lines, self._identity.id.encode())
 
     def _leave(self) -> None:
         """Close the engine's connection, if it still answers."""
@@ -386,9 +375,9 @@ class Relay:
         self._ledger.ended(
             self,
             Record(
-                at=round(time.time(), 3),
+                at=int(time.time() * 1000) / 1000,
                 id=self._identity.id,
-                key=self._key,
+                key=self._call.head.principal,
                 model=self.model.id,
                 upstream=self.model.upstream.name,
                 stream=self.stream,
@@ -406,4 +395,4 @@ class Relay:
 
 
 def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 1)
+    return int(seconds * 1e4) / 10

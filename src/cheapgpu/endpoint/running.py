@@ -1,6 +1,7 @@
 """An endpoint from its settings: engines, keys, listeners; opened together, and closed in order."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -218,15 +219,16 @@ def _locate(upstream: Upstream, given: UpstreamSettings, environment: Mapping[st
     tls: ssl.SSLContext | None = None
     if target.secure:
         tls = trusted(Path(given.ca) if given.ca else None)
-    upstream.origin = Origin(
-        host=target.host, port=target.port, tls=tls, server_name=target.host if tls else None
+    key = environment.get(given.key_env, "") if given.key_env else ""
+    if given.key_env and not re.fullmatch(r"[!-~]+", key):
+        raise SettingsError(
+            "upstream key_env: the environment variable that it names holds no key; "
+            "put the engine's key into it: printable ASCII without spaces"
+        )
+    origin = Origin(
+        host=target.host,
+        port=target.port,
+        tls=tls,
+        server_name=target.host if tls else None,
     )
-    upstream.host_field = target.authority.encode()
-    upstream.target = target.path
-    if given.key_env:
-        key = environment.get(given.key_env)
-        if not key:
-            raise SettingsError(
-                "upstream key_env: the environment variable that it names is not set, or empty"
-            )
-        upstream.fields = ((b"authorization", b"Bearer " + key.encode()),)
+    upstream.locate(origin, target.authority, target.path, key)

@@ -17,14 +17,14 @@ from cheapgpu.endpoint.failures import FAILURES, Reason, error_body
 from cheapgpu.endpoint.keys import Keyring
 from cheapgpu.endpoint.relay import JSON, Record, Relay, Times
 from cheapgpu.wire.client import Pool
-from cheapgpu.wire.message import Fields, RequestHead, Response
+from cheapgpu.wire.message import Lines, RequestHead, Response
 from cheapgpu.wire.server import Call
 from cheapgpu.wire.sweeper import Sweeper
 
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 _COMPLETIONS: Final = "/chat/completions"
-_CHALLENGE: Final[Fields] = (*JSON, (b"www-authenticate", b"Bearer"))
+_CHALLENGE: Final[Lines] = JSON + b"www-authenticate: Bearer\r\n"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -66,10 +66,12 @@ class Endpoint:
             return None if head.method in ("GET", "HEAD") else _refused_method(b"GET, HEAD")
         if head.path not in (self._path, self._models_path):
             return _refused(404, f"the path of inference is {self._path}")
-        if self.keys.name_of(head.fields.get(b"authorization")) is None:
+        name = self.keys.name_of(head.fields.get(b"authorization"))
+        if name is None:
             self._counters.refused("key")
             message = "a valid bearer key is needed: Authorization: Bearer KEY"
-            return _refused(401, message, code="invalid_api_key", fields=_CHALLENGE)
+            return _refused(401, message, code="invalid_api_key", lines=_CHALLENGE)
+        head.principal = name
         wanted = "POST" if head.path == self._path else "GET"
         if head.method != wanted:
             return _refused_method(wanted.encode())
@@ -136,10 +138,7 @@ class Endpoint:
         dialect = model.upstream.dialect
         assert dialect is not None  # noqa: S101 -- a ready upstream has one
         model.upstream.in_flight += 1
-        key = self.keys.name_of(call.head.fields.get(b"authorization")) or ""
-        relay = Relay(
-            call, request, model, dialect, key, self._times, self._sweeper, self, self._clock
-        )
+        relay = Relay(call, request, model, dialect, self._times, self._sweeper, self, self._clock)
         self._relays.add(relay)
         relay.begin(self._pool, request)
 
@@ -170,8 +169,8 @@ class Endpoint:
 
     def _not_now(self, reason: Reason, status: int = 503) -> Response:
         self._counters.refused("capacity")
-        fields = (*JSON, (b"retry-after", b"%d" % RETRY_SECONDS))
-        return _refused(status, FAILURES[reason][1], code=reason, fields=fields)
+        lines = JSON + b"retry-after: %d\r\n" % RETRY_SECONDS
+        return _refused(status, FAILURES[reason][1], code=reason, lines=lines)
 
     def _listing(self) -> dict[str, object]:
         """The declared models, as the OpenAI SDKs list them."""
@@ -188,11 +187,11 @@ def _refused(
     *,
     code: str | None = None,
     param: str | None = None,
-    fields: Fields = JSON,
+    lines: Lines = JSON,
 ) -> Response:
-    return Response(status, error_body(status, message, code=code, param=param), fields)
+    return Response(status, error_body(status, message, code=code, param=param), lines)
 
 
 def _refused_method(allowed: bytes) -> Response:
     message = f"the method here is {allowed.decode()}"
-    return _refused(405, message, fields=(*JSON, (b"allow", allowed)))
+    return _refused(405, message, lines=JSON + b"allow: %b\r\n" % allowed)

@@ -21,7 +21,7 @@ from cheapgpu.core.sse import EventReader
 from cheapgpu.core.stream_judge import DONE
 from cheapgpu.core.stream_verifier import StreamVerifier
 from cheapgpu.core.strict_json import Unreadable
-from cheapgpu.core.template import STRING_BYTES, Template, learn_frame
+from cheapgpu.core.template import Template, learn_frame
 from cheapgpu.endpoint.canonical import Identity, chunk_frames, string_body
 from cheapgpu.endpoint.chunk_edits import Piece, Report, read_engine_chunk
 from cheapgpu.endpoint.dialects import Dialect
@@ -31,7 +31,6 @@ from cheapgpu.endpoint.failures import Failure, Fault, Reason
 #: Frames that may be learned before the short way is given up, and what a good run wins back.
 _LESSONS: Final = 8
 _GOOD_RUN: Final = 8
-_WINDOW: Final = 64
 #: What a verifier's finding about our own bytes says about the engine.
 _REASONS: Final[dict[str, Reason]] = {
     "stream/usage-within-limit": "limit-exceeded",
@@ -69,7 +68,7 @@ class StreamBridge:
         "_synonyms",
         "_template",
         "_template_edits",
-        "_template_frame",
+        "_template_ends",
         "_verified",
         "_verifier",
         "failure",
@@ -110,7 +109,7 @@ class StreamBridge:
         self._lessons = _LESSONS
         self._run_length = 0
         self._template: Template | None = None
-        self._template_frame = b""
+        self._template_ends = (b"", b"")
         self._template_edits: tuple[Edit, ...] = ()
         self._repeated = 0
 
@@ -141,18 +140,21 @@ class StreamBridge:
             return b""
         template = self._template
         if template is not None and self._between:
-            # The usual read: one event, the known frame around plain ASCII. The rest is in _read.
+            # The usual read: one event, the known frame around another text. The rest is in _read.
             size = len(chunk)
-            if (
-                size >= template.frame
-                and chunk.startswith(template.prefix)
-                and chunk.endswith(template.suffix)
-            ):
+            if size < template.two:
                 body = chunk[template.text_at : size - template.text_to]
-                if body.translate(STRING_BYTES) == body and body.isascii() and self._count(size):
+                ends = self._template_ends
+                if (
+                    body.join(template.ends) == chunk
+                    and self._has_room(size)
+                    and self.texts is None
+                    and self._verifier.pass_texts(ends, [body])
+                ):
+                    self._received += size
+                    self._events += 1
                     self._repeated += 1
-                    self._out.append(self._template_frame + body + self._frames.after_text)
-                    return self._passed_on()
+                    return body.join(ends)
         try:
             self._read(chunk)
         except Fault as fault:
@@ -184,17 +186,13 @@ class StreamBridge:
         self._complete()
         self._edits.add(("done",))
 
-    def _count(self, size: int) -> bool:
-        """Count one whole event of `size` bytes, if it is within every limit."""
-        if (
-            size > EVENT_BYTES
-            or self._received + size > ANSWER_BYTES
-            or self._events >= STREAM_EVENTS
-        ):
-            return False
-        self._received += size
-        self._events += 1
-        return True
+    def _has_room(self, size: int) -> bool:
+        """Whether one more event of `size` bytes is within every limit."""
+        return (
+            size <= EVENT_BYTES
+            and self._received + size <= ANSWER_BYTES
+            and self._events < STREAM_EVENTS
+        )
 
     def _read(self, chunk: bytes) -> None:
         reader = self._reader
@@ -247,16 +245,19 @@ class StreamBridge:
 
         Returns how many bytes they are.
         """
-        many = min(_WINDOW, STREAM_EVENTS - self._events)
-        bodies, _ = template.texts(chunk, position, many)
+        bodies = template.follow(chunk, position, STREAM_EVENTS - self._events)
         if not bodies:
             return 0
-        length = sum(map(len, bodies)) + template.frame * len(bodies)
-        before, after = self._template_frame, self._frames.after_text
-        self._out += (before, (after + before).join(bodies), after)
+        before, after = self._template_ends
+        written = (before, (after + before).join(bodies), after)
+        self._verify()
+        if self.texts is None and self._verifier.pass_texts(self._template_ends, bodies):
+            self._verified += written
+        else:
+            self._out += written
         self._events += len(bodies)
         self._repeated += len(bodies)
-        return length
+        return sum(map(len, bodies)) + template.frame * len(bodies)
 
     def _event(self, data: bytes, block: bytes | None = None) -> None:
         """Read one event the full way; `block` is its bytes where they are one plain data line."""
@@ -403,7 +404,8 @@ class StreamBridge:
             return
         self._template_edits = edits
         frames = self._frames
-        self._template_frame = frames.role_text if piece.has_role else frames.text
+        before = frames.role_text if piece.has_role else frames.text
+        self._template_ends = (before, frames.after_text)
 
     def _forget(self) -> None:
         self._count_repeated()

@@ -96,8 +96,8 @@ class Supervisor:
     async def _answers(self) -> bool:
         upstream = self._upstream
         try:
-            host = ((b"host", upstream.host_field),)
-            await fetch(self._pool, upstream.origin, "/health", host, seconds=self._look_seconds)
+            where, lines = upstream.origin, upstream.lines
+            await fetch(self._pool, where, "/health", lines, seconds=self._look_seconds)
         except FetchError:
             return False
         return True
@@ -106,8 +106,7 @@ class Supervisor:
         """Send the upstream's requests to a started engine."""
         upstream = self._upstream
         upstream.dialect = DIALECTS["llama.cpp"]
-        upstream.origin = Origin(host="127.0.0.1", port=engine.port)
-        upstream.host_field = b"127.0.0.1:%d" % engine.port
-        upstream.target = "/v1/chat/completions"
-        upstream.fields = ((b"authorization", b"Bearer " + engine.api_key.encode()),)
+        origin = Origin(host="127.0.0.1", port=engine.port)
+        authority = f"127.0.0.1:{engine.port}"
+        upstream.locate(origin, authority, "/v1/chat/completions", engine.api_key)
         upstream.is_ready()

@@ -112,6 +112,7 @@ class Connection(asyncio.Protocol):
         "_informational",
         "_keep",
         "_parser",
+        "_paused",
         "_pool",
         "_sending",
         "_state",
@@ -132,7 +133,7 @@ class Connection(asyncio.Protocol):
         self._framed = False
         self._head_bytes = 0
         self._informational = 0
-        self._keep = False
+        self._keep = self._paused = False
         self._body: bytes | list[bytes] | None = None
 
     # What the pool does.
@@ -159,15 +160,15 @@ class Connection(asyncio.Protocol):
 
     def pause(self) -> None:
         """Stop reading."""
-        if self._transport is not None and self._state in ("head", "body"):
-            with suppress(RuntimeError):
-                self._transport.pause_reading()
+        if self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
 
     def resume(self) -> None:
         """Read on."""
-        if self._transport is not None and self._state in ("head", "body"):
-            with suppress(RuntimeError):
-                self._transport.resume_reading()
+        if self._transport is not None and self._paused:
+            self._paused = False
+            self._transport.resume_reading()
 
     @property
     def is_open(self) -> bool:
@@ -285,8 +286,7 @@ class Connection(asyncio.Protocol):
         if keep and self._transport is not None:
             self._state = "idle"
             self._parser = None
-            with suppress(RuntimeError):
-                self._transport.resume_reading()
+            self.resume()
             self._pool.keep(self)
         else:
             self._state = "closed"

@@ -7,7 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-Fields = tuple[tuple[bytes, bytes], ...]
+#: Field lines as they are written, each ended by CRLF: `b"content-type: application/json\r\n"`.
+Lines = bytes
 
 _STATUS_LINES: Final = {
     status.value: b"HTTP/1.1 %d %b\r\n" % (status.value, status.phrase.encode())
@@ -15,7 +16,7 @@ _STATUS_LINES: Final = {
 } | {499: b"HTTP/1.1 499 Client Closed Request\r\n"}
 
 
-class RequestHead(Struct, frozen=True):
+class RequestHead(Struct):
     """The head of a request, once it is whole and sound."""
 
     method: str
@@ -25,6 +26,8 @@ class RequestHead(Struct, frozen=True):
     path: str
     #: By lower-case name; the values of a repeated field are joined by `, ` (RFC 9110 section 5.3).
     fields: dict[bytes, bytes]
+    #: Who asks, as the service found when it admitted the request.
+    principal: str = ""
 
 
 class Response(Struct, frozen=True):
@@ -32,7 +35,7 @@ class Response(Struct, frozen=True):
 
     status: int
     body: bytes = b""
-    fields: Fields = ()
+    lines: Lines = b""
 
 
 class Clock:
@@ -56,19 +59,16 @@ class Clock:
 _clock: Final = Clock()
 
 
-def response_head(status: int, fields: Fields, *, framing: bytes, keep: bool) -> bytes:
+def response_head(status: int, lines: Lines, *, framing: bytes, keep: bool) -> bytes:
     """The head of a response; `framing` is the field line that tells how its body ends."""
     line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d Unknown\r\n" % status
-    lines = [line, *(b"%b: %b\r\n" % field for field in fields), framing, _clock.date()]
-    lines.append(b"\r\n" if keep else b"connection: close\r\n\r\n")
-    return b"".join(lines)
+    end = b"\r\n" if keep else b"connection: close\r\n\r\n"
+    return b"%b%b%b%b%b" % (line, lines, framing, _clock.date(), end)
 
 
-def request_bytes(method: str, target: str, fields: Fields, body: bytes = b"") -> bytes:
+def request_bytes(method: str, target: str, lines: Lines, body: bytes = b"") -> bytes:
     """A whole request, its length with it."""
-    lines = [f"{method} {target} HTTP/1.1\r\n".encode("latin-1")]
-    lines += [b"%b: %b\r\n" % field for field in fields]
-    if body or method not in ("GET", "HEAD"):
-        lines.append(b"content-length: %d\r\n" % len(body))
-    lines += (b"\r\n", body)
-    return b"".join(lines)
+    start = f"{method} {target} HTTP/1.1\r\n".encode("latin-1")
+    if not body and method in ("GET", "HEAD"):
+        return b"%b%b\r\n" % (start, lines)
+    return b"%b%bcontent-length: %d\r\n\r\n%b" % (start, lines, len(body), body)

@@ -7,14 +7,14 @@ that lets pass is closed here. Requests that come while one is answered wait, an
 
 import asyncio
 from collections import deque
-from contextlib import suppress
+from itertools import chain
 from typing import Any, Final, Literal, Protocol, cast
 
 import httptools
 from msgspec import Struct
 
 from cheapgpu.core.limits import HEAD_BYTES, HEAD_FIELDS, HEAD_SECONDS, REQUEST_BYTES
-from cheapgpu.wire.message import Fields, RequestHead, Response, response_head
+from cheapgpu.wire.message import Lines, RequestHead, Response, response_head
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
@@ -101,7 +101,7 @@ class Call:
         if connection is not None:
             connection.write_response(response, head_only=self.head.method == "HEAD")
 
-    def start(self, status: int, fields: Fields) -> None:
+    def start(self, status: int, lines: Lines) -> None:
         """Begin an answer in pieces; its head leaves with the first of them."""
         connection = self._connection
         if connection is None:
@@ -111,7 +111,7 @@ class Call:
         if not chunked:
             connection.keep = False
         framing = _CHUNKED if chunked else b""
-        self._head = response_head(status, fields, framing=framing, keep=connection.keep)
+        self._head = response_head(status, lines, framing=framing, keep=connection.keep)
 
     def write(self, data: bytes) -> None:
         """Write a piece, in this turn of the loop."""
@@ -206,8 +206,8 @@ class ServerConnection(asyncio.Protocol):
         "_body",
         "_call",
         "_deadline",
+        "_deaf",
         "_fields",
-        "_fields_bytes",
         "_head",
         "_head_bytes",
         "_parser",
@@ -237,11 +237,13 @@ class ServerConnection(asyncio.Protocol):
         self.http_1_1 = True
         self.paused = False
         self.peer = ""
-        # The request that is being read: its target, fields and their bytes, all bytes that came
-        # before its body, its head, when that was whole, what refuses it, its body and its bytes.
+        # Whether reading is paused.
+        self._deaf = False
+        # The request that is being read: its target, its fields, the bytes that came before its
+        # body, its head, when that was whole, what refuses it, its body and the bytes of that.
         self._target = b""
         self._fields: dict[bytes, bytes] = {}
-        self._fields_bytes = self._head_bytes = 0
+        self._head_bytes = 0
         self._head: RequestHead | None = None
         self._received = 0.0
         self._refusal: Response | None = None
@@ -327,9 +329,6 @@ class ServerConnection(asyncio.Protocol):
             return
         fields = self._fields
         name = name.lower()
-        self._fields_bytes += len(name) + len(value)
-        if self._fields_bytes > self._shared.limits.head_bytes:
-            raise _RefusedError(431, self._too_long())
         if name in fields:
             if name in _SINGLE:
                 raise _RefusedError(400, f"the field {name.decode()} stands there twice")
@@ -397,7 +396,7 @@ class ServerConnection(asyncio.Protocol):
         """Write a whole answer, and take the next request."""
         framing = b"content-length: %d\r\n" % len(response.body)
         keep = self.keep = self.keep and not self._shared.draining
-        head = response_head(response.status, response.fields, framing=framing, keep=keep)
+        head = response_head(response.status, response.lines, framing=framing, keep=keep)
         self.write(head if head_only else head + response.body)
         self.answered()
 
@@ -416,10 +415,9 @@ class ServerConnection(asyncio.Protocol):
             limits = shared.limits
             seconds = limits.idle_seconds if self._state == "idle" else limits.body_seconds
             self._deadline = shared.loop.time() + seconds
-            if self._transport is not None:
-                with suppress(RuntimeError):
-                    self._transport.resume_reading()
-        shared.check_quiet()
+            self._resume_reading()
+        if shared.draining:
+            shared.check_quiet()
 
     def cut(self) -> None:
         """Cut the connection."""
@@ -461,7 +459,7 @@ class ServerConnection(asyncio.Protocol):
         """Be ready for the next request."""
         self._state = "idle"
         self._head = None
-        self._head_bytes = self._fields_bytes = 0
+        self._head_bytes = 0
         self._target = b""
         self._fields = {}
         self._body = []
@@ -473,6 +471,9 @@ class ServerConnection(asyncio.Protocol):
         if self._state == "closing":
             return
         fields, version = self._fields, self._parser.get_http_version()
+        most = self._shared.limits.head_bytes
+        if self._head_bytes > most and sum(map(len, chain(*fields.items()))) > most:
+            raise _RefusedError(431, self._too_long())
         if version not in ("1.0", "1.1"):
             raise _RefusedError(505, "HTTP/1.1 is spoken here")
         if version == "1.1" and not fields.get(b"host"):
@@ -490,9 +491,14 @@ class ServerConnection(asyncio.Protocol):
             raise _RefusedError(413, self._too_large())
 
     def _pause_reading(self) -> None:
-        if self._transport is not None:
-            with suppress(RuntimeError):
-                self._transport.pause_reading()
+        if self._transport is not None and not self._deaf:
+            self._deaf = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._transport is not None and self._deaf:
+            self._deaf = False
+            self._transport.resume_reading()
 
     def _too_long(self) -> str:
         return f"the head has more than {self._shared.limits.head_bytes} bytes"
@@ -535,11 +541,10 @@ class ServerConnection(asyncio.Protocol):
         if transport is None:
             return
         framing = b"content-length: %d\r\n" % len(response.body)
-        head = response_head(response.status, response.fields, framing=framing, keep=False)
+        head = response_head(response.status, response.lines, framing=framing, keep=False)
         transport.write(head + response.body)
         if transport.can_write_eof():
             transport.write_eof()
-            with suppress(RuntimeError):
-                transport.resume_reading()
+            self._resume_reading()
         else:
             transport.close()
