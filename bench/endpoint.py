@@ -46,7 +46,13 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("plain answers, 64 connections", "answer", 1, "n=64&gap=0&mode=0", ("-c", "64", "-n", "20000")),
+    Scenario(
+        "plain answers, 64 connections",
+        "answer",
+        1,
+        "n=64&gap=0&mode=0",
+        ("-c", "64", "-n", "20000"),
+    ),
     Scenario(
         "streams of 64 events, 5 ms apart, 128 at a time",
         "event",
@@ -72,13 +78,15 @@ def main() -> None:
     for tool in ("gcc", "nginx", "taskset"):
         if shutil.which(tool) is None:
             sys.exit(f"bench/endpoint.py needs {tool}; on Debian: apt install gcc nginx util-linux")
-    with tempfile.TemporaryDirectory(prefix="cheapgpu-bench-") as name, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="cheapgpu-bench-"))
         folder = Path(name)
         for tool in ("upstream", "lg"):
             source = str(LOAD / f"{tool}.c")
             subprocess.run(["gcc", "-O2", "-w", "-o", str(folder / tool), source], check=True)
         engine = free_port()
-        stack.enter_context(running(["taskset", "-c", "1", str(folder / "upstream"), str(engine)], engine))
+        command = ["taskset", "-c", "1", str(folder / "upstream"), str(engine)]
+        stack.enter_context(running(command, engine))
         contestants = {
             "nginx": stack.enter_context(nginx(folder, engine)),
             "endpoint": stack.enter_context(endpoint(folder, engine)),
@@ -88,7 +96,11 @@ def main() -> None:
 
 
 def compare(
-    folder: Path, engine: int, contestants: dict[str, tuple[int, int]], scenario: Scenario, rounds: int
+    folder: Path,
+    engine: int,
+    contestants: dict[str, tuple[int, int]],
+    scenario: Scenario,
+    rounds: int,
 ) -> None:
     """Run one scenario in interleaved rounds, and print what each contestant cost."""
     control(engine, scenario.control)
@@ -151,7 +163,9 @@ def nginx(folder: Path, engine: int) -> Iterator[tuple[int, int]]:
             access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;
             fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
             keepalive_requests 1000000; client_body_buffer_size 128k;
-            upstream engine {{ server 127.0.0.1:{engine}; keepalive 256; keepalive_requests 1000000; }}
+            upstream engine {{
+                server 127.0.0.1:{engine}; keepalive 256; keepalive_requests 1000000;
+            }}
             server {{
                 listen 127.0.0.1:{port} backlog=4096;
                 location / {{
@@ -174,7 +188,8 @@ def endpoint(folder: Path, engine: int) -> Iterator[tuple[int, int]]:
     command = ["taskset", "-c", "0", str(Path(sys.executable).with_name("cheapgpu")), "endpoint"]
     command += ["--upstream", f"http://127.0.0.1:{engine}/v1/chat/completions", "--model", MODEL]
     command += ["--dialect", "openai", "--key-env", "BENCH_KEY", "--port", str(port)]
-    command += ["--ceiling", "65536", "--at-once", "4096", "--access-log", str(folder / "access.log")]
+    command += ["--ceiling", "65536", "--at-once", "4096"]
+    command += ["--access-log", str(folder / "access.log")]
     with running(command, port, env={**os.environ, "BENCH_KEY": KEY}) as pid:
         yield port, pid
 

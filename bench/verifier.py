@@ -65,6 +65,15 @@ def events(count: int, separators: tuple[str, str], extra: Extra) -> list[bytes]
     ]
 
 
+def alternatives(number: int) -> dict[str, Any]:
+    """Log probabilities as they come with `top_logprobs: 5`."""
+    five = [
+        {"token": f"to{n}", "logprob": -n - 1.5e-5 * (number + 1), "bytes": [116, 111, 48 + n]}
+        for n in range(5)
+    ]
+    return {"content": [{**five[0], "top_logprobs": five}], "refusal": None}
+
+
 def verify(reads: list[bytes]) -> None:
     """A whole stream through one verifier."""
     verifier = StreamVerifier(model=MODEL, limit=100_000)
@@ -153,6 +162,7 @@ def main() -> None:
             (",", ":"),
             lambda n: {"content": [{"token": "x", "logprob": -0.5 - n}]},
         ),
+        "five alternatives a token": ((",", ":"), alternatives),
         "a number that changes, spaced": ((", ", ": "), lambda n: n),
     }
     print(f"CPython {sys.version.split()[0]}, msgspec {msgspec.__version__}\n")
@@ -166,6 +176,7 @@ def main() -> None:
                 "one event per read": partial(verify, stream),
                 "one read": partial(verify, [whole]),
                 "SDK": partial(sdk, stream),
+                "SDK, one read": partial(sdk, [whole]),
             },
             len(stream),
         )

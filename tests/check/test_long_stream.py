@@ -19,10 +19,14 @@ def answer(
     how: How = "chunked-end",
     held_back: bool = False,
     case: Case = STREAM_LONG,
+    counted: int | None = None,
 ) -> tuple[Exchange, Judgement]:
     """A stream of so many words that went on for so many seconds, and its judgement."""
     text = [examples.chunk({"content": " drop"}) for _ in range(words)]
-    events = [*text, examples.chunk(finish=finish), examples.SUMMARY, examples.DONE]
+    made = case.tokens if counted is None else counted
+    usage = {"prompt_tokens": 9, "completion_tokens": made, "total_tokens": made + 9}
+    summary = examples.chunk(choices=[], usage=usage)
+    events = [*text, examples.chunk(finish=finish), summary, examples.DONE]
     reads, at = [], 0
     for number, event in enumerate(events):
         t = seconds if held_back else seconds * number / (len(events) - 1)
@@ -54,9 +58,12 @@ def following(
     finish: str = "length",
     status: int = 200,
     how: How = "chunked-end",
+    counted: int | None = None,
 ) -> Case | None:
     """What is asked after such an answer."""
-    exchange, judgement = answer(words, seconds, case=case, finish=finish, status=status, how=how)
+    exchange, judgement = answer(
+        words, seconds, case=case, finish=finish, status=status, how=how, counted=counted
+    )
     return next_question(case, exchange, judgement, tokens_left=tokens_left)
 
 
@@ -111,6 +118,13 @@ def test_no_question_without_room_for_a_longer_answer() -> None:
     assert following(256, 0.5, tokens_left=256) is None
     assert following(10, 0.5, finish="stop", tokens_left=63) is None
     assert following(256, 0.5, tokens_left=300) is not None
+
+
+def test_no_longer_answer_is_asked_of_a_full_context() -> None:
+    """A model whose context was full before the limit has no room for a longer limit."""
+    assert following(200, 0.5, counted=200) is None
+    assert following(200, 0.5, counted=256) is not None
+    assert following(200, 0.5, counted=200, finish="stop") is not None
 
 
 @pytest.mark.parametrize("how", ["timeout", "deadline", "cancelled"])

@@ -275,6 +275,19 @@ def test_plain_question_is_that_of_the_last_long_stream() -> None:
     assert sum(limits) <= budget.tokens
 
 
+def test_plain_question_stays_within_what_was_answered() -> None:
+    """A longer limit that was refused is not asked for again, as if it had been answered."""
+    endpoint = Endpoint(replace(SCRIPT, ceiling=300))
+    with served(endpoint) as url:
+        events = carried_out(planned(url, cases=only(STREAM_LONG, WHOLE_LONG)))
+    assert names(events) == ["stream-long", "stream-long-2", "whole-long"]
+    head = exchanges(events)["stream-long-2"].head
+    assert head is not None
+    assert head.status == 400
+    assert [request.max_completion_tokens for request in endpoint.answered] == [256, 256]
+    assert endpoint.answered[0].messages == endpoint.answered[1].messages
+
+
 def test_tokens_of_the_run_bound_the_questions() -> None:
     """A run never asks for more tokens than it may."""
     with served(Endpoint(SCRIPT)) as url:

@@ -654,7 +654,31 @@ def test_exchange_cancelled_while_it_connects_is_closed(monkeypatch: pytest.Monk
 
     told = Told()
     asyncio.run(once(told))
-    assert told.steps == [Closed(t=told.closed.t, how="cancelled", detail="interrupted")]
+    assert told.steps == [told.closed]
+    assert told.ended == ("cancelled", "interrupted")
+
+
+# --- a machine that is busy -----------------------------------------------------------------------
+
+
+def test_exchange_says_how_long_nothing_was_read() -> None:
+    """Where the event loop stood still, the end of the exchange tells for how long."""
+
+    async def once() -> None:
+        asking = asyncio.ensure_future(
+            exchange(parse_target(url), question(url), None, QUICK, told.steps.append)
+        )
+        await asyncio.sleep(0.02)
+        time.sleep(0.1)  # noqa: ASYNC251 -- it is to stand still
+        await asking
+
+    told = Told()
+    with served(answering(STREAM_HEAD, 0.05, chunked(RAIN, DONE), LAST_CHUNK)) as base:
+        url = f"{base}/v1"
+        asyncio.run(once())
+    assert told.closed.lag is not None
+    assert told.closed.lag >= 0.1
+    assert told.ended == ("chunked-end", "")
 
 
 # --- answers that are left, or read slowly --------------------------------------------------------

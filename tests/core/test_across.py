@@ -1,5 +1,6 @@
 """What several exchanges show together, and that honest endpoints are not accused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,82 @@ def test_the_next_answer_tells_whether_a_fault_did_harm() -> None:
     assert "service/answers-after-fault" not in outcomes(refused, not_sent)
 
 
+def test_a_run_that_was_over_says_nothing_of_who_was_asked() -> None:
+    """No answer before the run's end, or while this machine was busy, is no sign of harm."""
+    left = exchange(ROLE + RAIN, how="left")
+    slow = unanswered("timeout")
+    busy = replace(slow, closed=replace(slow.closed, lag=0.6))
+    rule = "service/free-after-disconnect"
+    assert outcomes(left, slow)[rule] == "advice"
+    assert outcomes(left, busy)[rule] == "unknown"
+    assert outcomes(left, unanswered("deadline"))[rule] == "unknown"
+    assert outcomes(left, unanswered("cancelled"))[rule] == "unknown"
+
+
+def leaving(*, pace: float, events: int = 5, limit: int = 105) -> Exchange:
+    """A stream that we left after some events, which came at this pace (seconds)."""
+    body = [RAIN] * events
+    made = timed_stream(body, [0.5 + pace * n for n in range(events)], case="leaving")
+    assert made.request is not None
+    asked_for = replace(made.request, body=request(max_completion_tokens=limit))
+    closed = replace(made.closed, how="left")
+    return replace(made, request=asked_for, closed=closed)
+
+
+@pytest.mark.parametrize(
+    ("usual", "left", "then", "lag", "word"),
+    [
+        (0.1, leaving(pace=0.02), 0.1, 0.0, "pass"),
+        (0.1, leaving(pace=0.02), 2.1, 0.0, "advice"),
+        # About 2 s were left, so half of it is the least that tells; a slow engine has more left.
+        (0.1, leaving(pace=0.02), 1.0, 0.0, "pass"),
+        (0.1, leaving(pace=0.2), 2.1, 0.0, "pass"),
+        # A second is little to an engine that takes ten.
+        (10.0, leaving(pace=0.0), 12.0, 0.0, "pass"),
+        (0.1, leaving(pace=0.0, events=1), 0.5, 0.0, "pass"),
+        (0.1, leaving(pace=0.0, events=1), 0.8, 0.0, "advice"),
+        (0.1, leaving(pace=0.02), 2.1, 1.5, "pass"),
+    ],
+)
+def test_the_wait_after_a_client_that_left_is_shown(
+    usual: float, left: Exchange, then: float, lag: float, word: str
+) -> None:
+    """Waiting for about as long as the left answer would have taken is advice (scenario Q188)."""
+    before = exchange(at=usual, case="before")
+    after = exchange(at=then, case="after")
+    after = replace(after, closed=replace(after.closed, lag=lag))
+    report = verify([before, left, after])
+    rule = "service/free-after-disconnect"
+    assert report.rules[rule].word == word
+    (finding,) = [f for f in report.judgements[2].findings if f.rule == rule]
+    assert finding.observed == (
+        f"an answer, whole after {then:.3f} s; the same question took {usual:.3f} s in before"
+    )
+
+
+def test_a_wait_with_nothing_to_compare_is_only_shown() -> None:
+    """Another question, or one that was never answered whole, says nothing of how long is usual."""
+    left, after = leaving(pace=0.02), exchange(at=9.0)
+    rule = "service/free-after-disconnect"
+    for before in ((), (exchange(how="timeout"),), (whole(),), (replace(exchange(), timed=False),)):
+        (finding,) = [
+            f for f in verify([*before, left, after]).judgements[-1].findings if f.rule == rule
+        ]
+        assert (finding.outcome, finding.observed) == (
+            Outcome.PASS,
+            "an answer, whole after 9.000 s",
+        )
+    refused = exchange(error(), status=429, headers=JSON)
+    assert outcomes(left, refused)[rule] == "pass"
+    none_kept = replace(after, timed=False)
+    assert outcomes(left, none_kept)[rule] == "pass"
+    empty = exchange(b"", at=0.1, end=0.3)
+    (finding,) = [f for f in verify([left, empty]).judgements[1].findings if f.rule == rule]
+    assert finding.observed == "an answer, whole after 0.300 s"
+    wrong_key = replace(left, credential="wrong")
+    assert outcomes(exchange(), wrong_key, after)[rule] == "pass"
+
+
 def test_text_replayed_after_it_was_whole_is_not_incremental() -> None:
     """A stream that begins only when the plain answer would have ended is at least unknown."""
     sent = STREAM_REQUEST
@@ -178,6 +255,11 @@ def test_text_replayed_after_it_was_whole_is_not_incremental() -> None:
     assert report.verdict == "not established"
     brief = whole(at=1.0, end=1.1, sent=WHOLE_REQUEST, body=counted(12, 1))
     assert verify([stream, brief]).rules["stream/incremental"] is Outcome.PASS
+    late = replace(stream, closed=replace(stream.closed, lag=0.5))
+    assert verify([late, plain]).rules["stream/incremental"] is Outcome.PASS
+    held_back = timed_stream(LONG, spread(4.0, 4.0))
+    doubted = verify([held_back, stream, plain])
+    assert doubted.rules["stream/incremental"] is Outcome.FAIL
     slower = whole(at=1.0, end=5.0, sent=WHOLE_REQUEST)
     assert verify([stream, slower]).rules["stream/incremental"] is Outcome.PASS
     other = whole(at=1.0, end=1.1, sent=asked("Another question"))

@@ -1,6 +1,7 @@
 """Recordings: written as it happens, read back whole, refused otherwise."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ def recorded(*exchanges: Exchange, secrets: tuple[str, ...] = ()) -> bytes:
 
 def test_what_is_written_is_read_back() -> None:
     """Every exchange comes back as it was: request, times, reads, and how it ended."""
-    made = (exchange(cut=40), whole(), unanswered(detail="connection refused"))
+    busy = exchange()
+    busy = replace(busy, closed=replace(busy.closed, lag=0.25))
+    made = (exchange(cut=40), whole(), unanswered(detail="connection refused"), busy)
     recording = read_recording(recorded(*made))
     assert recording.exchanges == made
     assert (recording.tool, recording.target) == ("t 1", "https://e.example")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cheapgpu.core.chunk_shape import shape_of
+from cheapgpu.core.chunk_shape import decoder_of
 from cheapgpu.core.limits import FINDINGS_KEPT
 from cheapgpu.core.stream_verifier import StreamEvent, StreamSummary, StreamVerifier
 from cheapgpu.core.template import learn
@@ -49,15 +49,18 @@ def random_stream(chance: random.Random) -> list[bytes]:
     events = stream(texts, **style)
     if chance.random() < 0.3:
         # A member that changes from chunk to chunk, flat or nested, and never fits a template.
-        value = chance.choice(("n", '{"t":n}', '[{"a":"x:y","b":n}]', '"t:n"'))
+        # (`logprobs` is a usual member, `extra` is not.)
+        value = chance.choice(("n", '{"t":n}', '[{"a":"x:y","b":n}]', '"t:n"', "-ne-05"))
+        name = chance.choice((b'"extra":', b'"logprobs":'))
         deep = chance.random() < 0.1
         events = [
-            event.replace(b'"index"', b'"extra":%b,"index"' % value.replace("n", str(n)).encode())
+            event.replace(b'"index"', name + value.replace("n", str(n)).encode() + b',"index"')
             for n, event in enumerate(events)
         ]
         if deep:
-            nested = b'"extra":' + b"[" * chance.choice((120, 126, 140)) + b"],"
-            events[-4:-3] = [event.replace(b'"extra":', nested) for event in events[-4:-3]]
+            depth = chance.choice((120, 126, 140))
+            nested = name + b"[" * depth + b"]" * depth + b',"more":'
+            events[-4:-3] = [event.replace(name, nested) for event in events[-4:-3]]
     if chance.random() < 0.3:
         events = [event.replace(b'"x":0.5', b'"x":1e400') for event in events]
     if chance.random() < 0.1:
@@ -145,6 +148,40 @@ def test_a_stream_with_findings_of_every_kind_keeps_few() -> None:
     assert sum(f.rule == "stream/usage-adds-up" for f in summary.findings) == FINDINGS_KEPT
 
 
+def test_what_was_found_before_the_limit_of_the_body_stays() -> None:
+    """A bad byte in an event that ends where the body's limit falls was read: it is a fault."""
+    events = [event.replace(b'"a"', b'"\xff"') for event in stream(["a"])]
+    size = len(events[0] + events[1])
+    for fast in (True, False):
+        _, summary = read([b"".join(events)], fast=fast, body_bytes=size)
+        assert "stream/utf8" in {finding.rule for finding in summary.findings}
+
+
+@pytest.mark.parametrize("limits", [{"event_bytes": 250}, {"stream_events": 1}])
+@pytest.mark.parametrize("cut", [0, 100, -2, -1])
+def test_a_bad_byte_in_an_event_that_was_not_read_is_no_finding(
+    limits: dict[str, int], cut: int
+) -> None:
+    """Where a limit ends the reading within an event, none of it was read, however it was cut."""
+    first, second = chunk({"content": "a"}), chunk({"content": "b" * 100})
+    second = second.replace(b"data: ", b'data: ["\xff"]\ndata: ', 1)
+    for fast in (True, False):
+        for reads in ([first + second], [first + second[:cut], second[cut:]]):
+            _, summary = read(reads, fast=fast, **limits)
+            assert summary.stopped
+            assert "stream/utf8" not in {finding.rule for finding in summary.findings}
+
+
+def test_a_read_that_ends_within_an_event_unlearns_nothing() -> None:
+    """After half an event the template is still there: the events after it need no lesson."""
+    events = [chunk({"content": "a"}) for _ in range(4)]
+    verifier = StreamVerifier(model=MODEL)
+    for _ in range(20):
+        verifier.feed(events[0] + events[1][:-20])
+        verifier.feed(events[1][-20:])
+    assert isinstance(verifier.feed(events[0])[0].text, bytes)
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -165,8 +202,8 @@ def test_a_shape_needs_names_that_a_type_can_have() -> None:
     """A member whose name needs an escape takes the full way."""
     plain = chunk({"content": "a"})[6:-2]
     odd = plain.replace(b'"usage"', b'"a\\"b":1,"usage"')
-    assert shape_of(plain, json.loads(plain)) is not None
-    assert shape_of(odd, json.loads(odd)) is None
+    assert decoder_of(json.loads(plain)) is not None
+    assert decoder_of(json.loads(odd)) is None
 
 
 def test_a_duplicate_cannot_hide_behind_a_spelled_colon() -> None:
@@ -206,4 +243,4 @@ def test_large_shapes_are_not_kept() -> None:
     """A chunk with a great many names makes no type: types stay for the next streams."""
     plain = chunk({"content": "a"})[6:-2]
     many = plain.replace(b'"usage"', b",".join(b'"n%d":1' % n for n in range(500)) + b',"usage"')
-    assert shape_of(many, json.loads(many)) is None
+    assert decoder_of(json.loads(many)) is None

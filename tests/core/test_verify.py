@@ -3,6 +3,7 @@
 import fnmatch
 import json
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -404,8 +405,99 @@ def test_one_look_that_can_decide_is_enough() -> None:
     assert report.rules["stream/status"] is Outcome.PASS
     assert report.verdict == "conforms"
     assert verify([too_soon, refused]).verdict == "not established"
-    held_back = timed_stream(LONG, spread(2.0, 2.0))
-    assert verify([shown, held_back]).rules["stream/incremental"] is Outcome.FAIL
+
+
+def test_a_stream_that_shows_increments_speaks_for_one_that_was_held_up() -> None:
+    """What came at once beside a stream that did not is undecided; where all did, it is a fault."""
+    shown, held_back = timed_stream(LONG, spread(0.1, 2.0)), timed_stream(LONG, spread(2.0, 2.0))
+    assert judge(held_back).outcome == "failed"
+    report = verify([held_back, shown, held_back])
+    assert report.rules["stream/incremental"] is Outcome.PASS
+    assert report.verdict == "conforms"
+    for judgement in (report.judgements[0], report.judgements[2]):
+        assert (judgement.outcome, judgement.broken) == ("complete", [])
+        (finding,) = [f for f in judgement.findings if f.rule == "stream/incremental"]
+        assert finding.outcome is Outcome.UNKNOWN
+        assert "held back, while stream-long came as it was made" in finding.observed
+    assert verify([held_back, held_back]).rules["stream/incremental"] is Outcome.FAIL
+    too_soon = timed_stream(LONG, spread(0.01, 0.2))
+    assert verify([too_soon, held_back]).rules["stream/incremental"] is Outcome.FAIL
+    wrong = timed_stream([ROLE, *[RAIN] * 80, STOP, STOP, SUMMARY, DONE], [2.0] * 85)
+    assert verify([shown, wrong]).judgements[1].broken == ["stream/terminal-once"]
+    errors = timed_stream([*[RAIN] * 80, b'data: {"error":{"message":"m","type":"t"}}\n\n'],
+                          [2.0] * 81)  # fmt: skip
+    assert verify([shown, errors]).judgements[1].outcome == "failed"
+
+
+def late(made: Exchange, lag: float | None) -> Exchange:
+    """The same exchange by a machine that read nothing for so long."""
+    return replace(made, closed=replace(made.closed, lag=lag))
+
+
+@pytest.mark.parametrize(
+    ("times", "lag", "outcome"),
+    [
+        (spread(2.0, 2.0), None, Outcome.FAIL),
+        (spread(2.0, 2.0), 0.006, Outcome.FAIL),
+        (spread(2.0, 2.0), 1.9, Outcome.UNKNOWN),
+        # A queue, and then a fast model: so short a lag makes it look as if it were held back.
+        (spread(20.0, 20.0), 0.1, Outcome.UNKNOWN),
+        (spread(0.1, 2.0), 1.5, Outcome.PASS),
+    ],
+)
+def test_no_endpoint_is_blamed_for_a_busy_machine(
+    times: list[float], lag: float | None, outcome: Outcome
+) -> None:
+    """Text that may have come while we could not read was perhaps not held back."""
+    judgement = judge(late(timed_stream(LONG, times), lag))
+    assert judgement.rules["stream/incremental"] is outcome
+    (finding,) = [f for f in judgement.findings if f.rule == "stream/incremental"]
+    assert ("this machine was too busy" in finding.observed) is (outcome is Outcome.UNKNOWN)
+
+
+def test_one_read_is_not_called_reads() -> None:
+    """What came at once is told as one read."""
+    made = exchange(b"".join(LONG), at=2.0, end=2.0)
+    (finding,) = [f for f in judge(made).findings if f.rule == "stream/incremental"]
+    assert finding.observed.startswith("80 events with text in 1 read, from 2.000 s to 2.000 s")
+
+
+@pytest.mark.parametrize(
+    ("made", "rule", "excused", "advised"),
+    [
+        (exchange(end=1.3), "stream/closes-after-done", 0.3, 0.1),
+        (exchange(end=1.1, how="closed-after-done"), "stream/closes-after-done", 0.6, 0.1),
+        (timed_stream([ROLE, RAIN, STOP, SUMMARY, DONE], [0.1, 16.0, 16.1, 16.1, 16.1]),
+         "stream/heartbeat-while-silent", 1.0, 0.5),
+    ],
+)  # fmt: skip
+def test_no_advice_where_we_were_late(
+    made: Exchange, rule: str, excused: float, advised: float
+) -> None:
+    """A wait that our own lag explains is undecided; one that it does not is advice."""
+    assert judge(made).rules[rule] is Outcome.ADVICE
+    assert judge(late(made, advised)).rules[rule] is Outcome.ADVICE
+    judgement = judge(late(made, excused))
+    assert judgement.rules[rule] is Outcome.UNKNOWN
+    (finding,) = [f for f in judgement.findings if f.rule == rule]
+    assert f"this machine was too busy to time it, and read nothing for {excused:.3f} s" in (
+        finding.observed
+    )
+
+
+def test_a_coding_that_nobody_asked_for_is_shown_with_its_times() -> None:
+    """A compressed stream says when its bytes came, or that none did (scenario Q184)."""
+    gzip = (*EVENTS, ("content-encoding", "gzip"))
+    for made, observed in (
+        (exchange(b"x" * 10, headers=gzip), "gzip; 10 bytes, from 0.100 s to 0.100 s"),
+        (exchange(b"x" * 10, headers=gzip, cut=5),
+         "gzip; 10 bytes, from 0.100 s to 0.110 s"),
+        (exchange(b"", headers=gzip, end=30.0, how="timeout"),
+         "gzip; no byte of its body in 30.000 s"),
+        (replace(exchange(b"x", headers=gzip), timed=False), "gzip"),
+    ):  # fmt: skip
+        (finding,) = [f for f in judge(made).findings if f.rule == "stream/content-encoding"]
+        assert (finding.outcome, finding.observed) == (Outcome.FAIL, observed)
 
 
 def test_a_report_says_of_every_rule_what_it_was() -> None:

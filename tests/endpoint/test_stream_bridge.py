@@ -155,7 +155,7 @@ FAILING: list[tuple[Reason, list[bytes]]] = [
     ("usage-wrong", [text("a"), STOP, chunk(usage="9")]),
     ("usage-wrong", [text("a"), STOP, SUMMARY, chunk(usage=SOME)]),
     ("usage-wrong", [text("a", usage=USAGE), text("b", usage=SOME)]),
-    ("usage-wrong", [b'data: {"object":"chat.completion.chunk","x":1e999,"choices":[],"usage":1}\n\n']),
+    ("usage-wrong", [chunk(usage=1).replace(b'"choices": []', b'"choices": [], "x": 1e999')]),
     ("model-changed", [text("a"), text("b", model="m2"), text("c")]),
     ("model-changed", [text("a", model="x"), text("b", model="y")]),
     ("after-terminal", [STOP, text("b")]),
@@ -231,7 +231,7 @@ def test_lines_of_no_event_are_ignored_where_the_end_came() -> None:
 
 
 def test_a_role_alone_is_passed_on_and_nothing_is_left_out_silently() -> None:
-    """llama.cpp's first chunk becomes a role; a chunk with nothing in it is left out and counted."""
+    """llama.cpp's first chunk becomes a role; one with nothing in it is left out and counted."""
     each = bridge()
     assert values(each.feed(ROLE))[0]["choices"][0]["delta"] == {"role": "assistant"}
     assert each.feed(chunk({"delta": {"reasoning_content": "hm"}})) == b""

@@ -1,7 +1,7 @@
 """Findings that are alike are told once."""
 
 from cheapgpu.core.findings import Finding, Outcome
-from cheapgpu.report.sightings import consequences, kind_of, sightings
+from cheapgpu.report.sightings import consequences, in_part, kind_of, sightings
 from tests.report.runs import example, run_of
 
 
@@ -36,3 +36,14 @@ def test_statuses_make_findings_differ() -> None:
     """An answer of 200 is another fault than one of 500, and 404 may be wanted where 422 is not."""
     assert kind_of(finding("", "200 text/plain")) != kind_of(finding("", "500 text/plain"))
     assert kind_of(finding("400 or 404", "")) != kind_of(finding("400 or 422", ""))
+
+
+def test_a_rule_that_some_cases_hold_is_broken_in_part() -> None:
+    """The cases that broke it and those that did not are told apart, unless all broke it."""
+    broken = [example("refuse/not-json", case) for case in ("not-a-number", "again", "again")]
+    right = example("refuse/not-json", "half", good=True)
+    assert in_part(run_of(*broken, right), "refuse/not-json") == (
+        ["not-a-number", "again"],
+        ["half"],
+    )
+    assert in_part(run_of(*broken), "refuse/not-json") == ([], [])

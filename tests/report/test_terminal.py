@@ -85,6 +85,22 @@ def test_reports_fit_the_terminal(width: int, ascii_only: bool) -> None:  # noqa
         assert text.isascii() or not ascii_only
 
 
+def test_cases_that_broke_a_rule_are_named_where_others_hold() -> None:
+    """A rule that only some of its cases broke says which, by itself or among those alike."""
+    first, folded = "refuse/temperature", "refuse/not-json"
+    run = run_of(
+        example(first, "with-temperature"),
+        example(folded, "not-a-number"),
+        example(folded, "half", good=True),
+        example("refuse/top_p", "with-top_p"),
+    )
+    text = terminal_report(run, Style())
+    assert f"alike     2 more: refuse/top_p, {folded} (not-a-number)" in text
+    assert "holds in" not in text
+    alone = terminal_report(run_of(*run.exchanges[1:3]), Style())
+    assert "holds in half" in alone
+
+
 def test_colour_changes_nothing_but_colour() -> None:
     """What a report says does not depend on colour: without the codes it is the same text."""
     for run in (everything_wrong(), nothing_established()):

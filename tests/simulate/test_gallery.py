@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 import pytest
 
 from cheapgpu.check import cases
+from cheapgpu.check.limits import Limits
 from cheapgpu.check.plan import Plan
 from cheapgpu.check.run import run
 from cheapgpu.core import examples
@@ -42,6 +44,8 @@ ON_PAPER = ("stream/heartbeat-while-silent", "scenario/Q191")
 
 #: Seconds for each token where times are judged: the long answer then takes a third of a second.
 PACE = 0.002
+#: Seconds for each token where a wait is compared: an answer of 32 tokens then takes 0.8 s.
+SLOW_PACE = 0.025
 #: A question whose answer is long enough to be timed, in both ways.
 LONG = tuple(
     Put(
@@ -77,10 +81,16 @@ def is_timed(fault: Fault) -> bool:
     return timed or fault.name == "timing/slow-prompt"
 
 
+def limits_for(fault: Fault) -> Limits:
+    """What its questions may take: time, where times are judged."""
+    return PATIENT if is_timed(fault) or "works-on" in fault.habits else QUICK
+
+
 def endpoint_of(*faults: Fault) -> Endpoint:
     """An endpoint with faults, in a hurry where times do not matter."""
     slow = any(is_timed(fault) or "slot-kept" in fault.habits for fault in faults)
     pace = PACE if slow else 0.0
+    pace = SLOW_PACE if any("works-on" in fault.habits for fault in faults) else pace
     return replace(RIGHT, faults=faults, pace=pace)
 
 
@@ -91,6 +101,11 @@ def questions_for(fault: Fault) -> list[Put]:
         # Each question is waited for, if not in vain.
         return [STREAM, WHOLE, *questions_of("auth/missing-refused")]
     own = [put for rule in fault.breaks for put in questions_of(rule)]
+    if "works-on" in fault.habits:
+        # A short question before the client that leaves, and after it.
+        leaving, after = own
+        after = replace(after, body=after.body.replace(b'tokens":32', b'tokens":4'))
+        return [after, leaving, after]
     if fault.name == "scenario/Q200":
         streamed = b'"stream":true,"stream_options":{"include_usage":true}'
         own += [replace(put, body=put.body.replace(streamed, b'"stream":false')) for put in own]
@@ -118,8 +133,7 @@ def of(report: Report, *outcomes: Outcome) -> set[str]:
 )
 def test_wrong_endpoint_breaks_what_it_says_and_nothing_else(fault: Fault) -> None:
     """What is broken or advised is what the fault declares, and so is what stays undecided."""
-    limits = PATIENT if is_timed(fault) else QUICK
-    report = looked_at(asked(endpoint_of(fault), questions_for(fault), limits), fault)
+    report = looked_at(asked(endpoint_of(fault), questions_for(fault), limits_for(fault)), fault)
     assert of(report, Outcome.FAIL, Outcome.ADVICE) == set(fault.breaks)
     undecided = of(report, Outcome.UNKNOWN, Outcome.ERROR)
     assert {r for r in undecided if not any(fnmatchcase(r, g) for g in fault.opens)} == set()
@@ -186,7 +200,7 @@ def test_check_accuses_a_wrong_endpoint_of_nothing_else(fault: Fault) -> None:
                 target=parse_target(url),
                 model=RIGHT.model,
                 key=RIGHT.key,
-                limits=PATIENT if is_timed(fault) else QUICK,
+                limits=limits_for(fault),
                 long_seconds=0.0,
             )
             return await run(plan)
@@ -272,9 +286,28 @@ def test_every_scenario_of_an_endpoint_is_there() -> None:
 )
 def test_scenario_proves_what_it_must(name: str) -> None:
     """A stream and a plain answer have the outcome that the report's expectation calls for."""
-    made = asked(endpoint_of(BY_NAME[name]), [STREAM, WHOLE])
+    fault = BY_NAME[name]
+    made = asked(endpoint_of(fault), [STREAM, WHOLE], limits_for(fault))
     expected = OUTCOMES.get(name.partition("/")[2], ("complete", "complete"))
     assert tuple(judge(exchange).outcome for exchange in made) == expected
+
+
+def test_wait_for_a_client_that_left_is_shown() -> None:
+    """The advice names how long the answer took, and how long it takes otherwise (Q188)."""
+    fault = BY_NAME["scenario/Q188"]
+    report = looked_at(asked(endpoint_of(fault), questions_for(fault), PATIENT), fault)
+    (finding,) = [f for f in report.judgements[-1].findings if f.rule == fault.breaks[0]]
+    assert re.fullmatch(
+        r"an answer, whole after \d\.\d{3} s; the same question took \d\.\d{3} s in .+",
+        finding.observed,
+    )
+
+
+def test_times_of_a_compressed_stream_are_shown() -> None:
+    """The finding says when the bytes came that nobody could read as events (Q184)."""
+    (made,) = asked(endpoint_of(BY_NAME["scenario/Q184"]), [STREAM])
+    (finding,) = [f for f in judge(made).findings if f.rule == "stream/content-encoding"]
+    assert re.fullmatch(r"gzip; \d+ bytes, from \d\.\d{3} s to \d\.\d{3} s", finding.observed)
 
 
 def test_usage_of_an_answer_without_an_end_is_kept_as_seen() -> None:

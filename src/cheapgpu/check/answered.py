@@ -209,9 +209,9 @@ _CONDUCT: Final = (
     ),
     Case(
         name="after-leaving",
-        purpose="A question right after we left: it must be answered.",
-        body=asking(said("Hello again.")),
-        tokens=4,
+        purpose="The question of stream-cut right after we left: it must not take longer.",
+        body=asking(_ENDLESS),
+        tokens=8,
         feeds=("service/free-after-disconnect",),
     ),
     Case(

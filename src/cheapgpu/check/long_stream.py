@@ -51,7 +51,8 @@ def next_question(
     """What to ask after a long stream that was not long; None where asking would tell no more.
 
     That is so after a refusal, after an answer without text or one that we cut, after the last
-    question, and where `tokens_left` (of the run, or below the ceiling) leave no room for more.
+    question, where `tokens_left` (of the run, or below the ceiling) leave no room for more, and
+    where the model's context did not: a longer limit would be refused.
     """
     number = _number(case)
     head = exchange.head
@@ -69,8 +70,13 @@ def next_question(
     factor = max(LONG_EVENTS / events, seconds / span, 1.0) * _MARGIN
     wanted = 1 << (int(case.tokens * factor) - 1).bit_length()
     tokens = min(wanted, MOST_TOKENS, tokens_left)
-    if tokens < LONG_EVENTS or (judgement.finish_reason == "length" and tokens <= case.tokens):
+    if tokens < LONG_EVENTS:
         return None
+    if judgement.finish_reason == "length":
+        usage = judgement.usage
+        context_full = usage is not None and usage.completion_tokens < case.tokens
+        if context_full or tokens <= case.tokens:
+            return None
     return replace(
         STREAM_LONG,
         name=f"{STREAM_LONG.name}-{number + 1}",

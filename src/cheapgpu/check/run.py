@@ -333,12 +333,17 @@ class _Run:
     async def _ask_for_longer(self, case: Case) -> None:
         """Put one more long question before the others, if the last answer was too short.
 
-        The plain question that is compared with the long stream then becomes that question.
+        Once that is answered, the plain question that is compared with the long stream becomes the
+        same: not before, since its limit may be more than the model has room for.
         """
         plan = self._plan
         last = self._exchanges[-1]
         left = plan.budget.tokens - self._tokens
         twin = next((one for one in self._left if one.name == WHOLE_LONG.name), None)
+        if twin is not None and case.name != STREAM_LONG.name and _is_answered(last):
+            longer = plain_twin(case)
+            self._left = deque(longer if one is twin else one for one in self._left)
+            twin = longer
         if twin is not None:
             left = (left + plan.asked(twin)) // 2
         case = replace(case, tokens=plan.asked(case))
@@ -354,7 +359,6 @@ class _Run:
         self._tokens += more.tokens
         if twin is not None:
             self._tokens += more.tokens - plan.asked(twin)
-            self._left = deque(plain_twin(more) if one is twin else one for one in self._left)
         self._left.appendleft(more)
         await asyncio.sleep(moment_for(more, case, last, time_of_day=time.time()))
 
@@ -364,6 +368,10 @@ class _Run:
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:
             listener(event)
+
+
+def _is_answered(exchange: Exchange) -> bool:
+    return exchange.head is not None and exchange.head.status == 200
 
 
 def _not_sent(stop: _Stop) -> Closed:

@@ -4,12 +4,13 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cheapgpu.check.connection import Arrival, Clock, ConnectError, Connection, connect
 from cheapgpu.check.events import Sent, Step
 from cheapgpu.check.framing import Framing
+from cheapgpu.check.lag import LagMeter
 from cheapgpu.check.limits import Limits
 from cheapgpu.core.exchange import Closed, Head, Headers, How, Read, Request
 from cheapgpu.core.sse import EventReader, essence
@@ -61,6 +62,22 @@ async def exchange(
     def now() -> float:
         return round(time.perf_counter() - began, 6)
 
+    with LagMeter(now) as meter:
+
+        def tell_all(step: Step) -> None:
+            tell(replace(step, lag=meter.longest) if isinstance(step, Closed) else step)
+
+        return await _exchange(target, question, context, limits, tell_all, now)
+
+
+async def _exchange(  # noqa: PLR0913, PLR0917 -- those of `exchange`, and its clock
+    target: Target,
+    question: Question,
+    context: ssl.SSLContext | None,
+    limits: Limits,
+    tell: Callable[[Step], None],
+    now: Clock,
+) -> ConnectError | None:
     try:
         seconds = min(limits.connect_seconds, question.seconds)
         buffer = _SLOW_BUFFER if question.slow else None

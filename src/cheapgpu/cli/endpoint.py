@@ -1,6 +1,7 @@
 """`cheapgpu endpoint`: stands before a model server, or runs one, and answers by the profile."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Iterable
@@ -178,6 +179,9 @@ def endpoint(
         keyring_of(settings, os.environ)
         complain("endpoint: the settings and the keys are in order\n")
         return CONFORMS
+    # What is loaded by now stays: the collector need not look at it again, nor look so often.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, json=json))
 
@@ -275,7 +279,7 @@ def _known(name: str) -> Dialect:
 def _explained(dialects: Iterable[Dialect], *, json: bool) -> str:
     """What is changed of every engine's answers, and what differs by dialect."""
     if json:
-        edits: dict[str, str] = {**EDITS}
+        edits = {str(edit): sentence for edit, sentence in EDITS.items()}
         return to_json({"edits": edits, "dialects": [_entry(each) for each in dialects]})
     lines = ["Honest edits, of any engine's answers, each counted:", ""]
     width = max(map(len, EDITS))

@@ -1,26 +1,29 @@
 """Judges what only several exchanges can show together: `service/`, `honesty/`, and replayed text.
 
-Everything here is advice, or tells that a pass was not one: counts and texts of a model cannot
-prove a fault, only make it unlikely that they are right. The numbers are shown, so that a reader
-can disagree. Only the bytes of requests and answers, their order and their times are read.
+Everything here is advice, or tells that a pass was not one, or that a fail was none: counts and
+texts of a model cannot prove a fault, only make it unlikely that they are right. The numbers are
+shown, so that a reader can disagree. Only the bytes of requests and answers, their order and their
+times are read.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
-from cheapgpu.core import strict_json
 from cheapgpu.core.exchange import Exchange
-from cheapgpu.core.findings import Finding, Judgement, Outcome, worst
+from cheapgpu.core.findings import (
+    ERROR_REPORTED,
+    Finding,
+    Judgement,
+    Outcome,
+    exchange_outcome,
+    worst,
+)
+from cheapgpu.core.looks import Look, advice_of, looks_at
 from cheapgpu.core.messages import Usage
-from cheapgpu.core.request import ChatRequest, InputMessage, decode_request
-from cheapgpu.core.stream_verifier import StreamVerifier
+from cheapgpu.core.request import ChatRequest, InputMessage
+from cheapgpu.core.service import judge_service
 
-#: A word that a request gives its model to repeat, to be found where it does not belong.
-_NONCE: Final = re.compile(r"\bcg[0-9a-f]{8}\b")
 #: Tokens that a chat template may add for each message, and for a byte of text at most one.
 _TEMPLATE_TOKENS: Final = 64
 #: Completion tokens that no text need show: an end, a character that was begun.
@@ -31,42 +34,10 @@ _FEW_TOKENS: Final = 3
 _BACK: Final = 32
 #: A stream whose text begins only after this part of a plain answer's time was perhaps held back.
 _REPLAYED: Final = 0.8
+_INCREMENTAL: Final = "stream/incremental"
 
 #: Counts the tokens of a text as a model's tokenizer does.
 CountTokens = Callable[[str], int]
-
-
-@dataclass(frozen=True)
-class _Look:
-    """One exchange that called for an answer, and what it gave."""
-
-    index: int
-    exchange: Exchange
-    judgement: Judgement
-    request: ChatRequest
-
-    @property
-    def usage(self) -> Usage | None:
-        """The usage that was stated, whatever else is wrong; None if the answer was cut short."""
-        return None if self.judgement.unseen else self.judgement.usage
-
-    @cached_property
-    def text(self) -> str:
-        """The text that was answered, as far as it can be read."""
-        if self.request.stream:
-            events = StreamVerifier().feed(self.exchange.body)
-            return "".join(event.content for event in events if event.text)
-        value: Any = strict_json.decode(self.exchange.body)
-        try:
-            content = value["choices"][0]["message"]["content"]
-        except (KeyError, IndexError, TypeError):
-            content = None
-        return content if isinstance(content, str) else ""
-
-    @property
-    def prompt(self) -> str:
-        """The text of all messages."""
-        return "\n".join(message.content for message in self.request.messages)
 
 
 def judge_across(
@@ -79,19 +50,16 @@ def judge_across(
     `exchanges` and `judgements` are in the order in which the requests were sent. `count_tokens` is
     the model's own tokenizer, if it is at hand.
     """
-    looks = [
-        _Look(index, exchange, judgement, request)
-        for index, (exchange, judgement) in enumerate(zip(exchanges, judgements, strict=True))
-        if (request := _asked(exchange)) is not None
-    ]
+    looks = looks_at(exchanges, judgements)
+    replayed = list(_replayed(looks))
     # Of each rule one finding is kept at each exchange, the worst.
     found: dict[tuple[int, str], Finding] = {}
     for index, finding in (
-        *_after(exchanges),
-        *_mixed(looks),
+        *judge_service(exchanges, looks),
         *_prompts(looks),
         *_limits(looks),
-        *_replayed(looks),
+        *replayed,
+        *_shown_elsewhere(looks, {index for index, _ in replayed}),
         *(_recounted(looks, count_tokens) if count_tokens is not None else ()),
     ):
         of_rule = found.setdefault((index, finding.rule), finding)
@@ -101,91 +69,25 @@ def judge_across(
     for (index, _), finding in found.items():
         added.setdefault(index, []).append(finding)
     return tuple(
-        _with(judgement, added[index]) if index in added else judgement
-        for index, judgement in enumerate(judgements)
+        _with(judgement, exchange, added[index]) if index in added else judgement
+        for index, (exchange, judgement) in enumerate(zip(exchanges, judgements, strict=True))
     )
 
 
-def _asked(exchange: Exchange) -> ChatRequest | None:
-    """The request of an exchange that called for an answer and was given one."""
-    if exchange.request is None or exchange.head is None or exchange.head.status != 200:
-        return None
-    if (exchange.credential, exchange.model) != ("valid", "known"):
-        return None
-    request = decode_request(exchange.request.body)
-    return request if isinstance(request, ChatRequest) else None
+def _with(judgement: Judgement, exchange: Exchange, found: list[Finding]) -> Judgement:
+    own = judgement.findings
+    outcome = judgement.outcome
+    if any(finding.rule == _INCREMENTAL for finding in found):
+        # A pass that another exchange puts in doubt is none, and so is a fail.
+        own = tuple(finding for finding in own if finding.rule != _INCREMENTAL)
+        stopped = bool(judgement.unseen) or exchange.ending == "stopped"
+        failed = judgement.unseen == ERROR_REPORTED
+        outcome = exchange_outcome(own, failed=failed, stopped=stopped)
+    findings = (*own, *found)
+    return replace(judgement, findings=findings, rules=worst(findings), outcome=outcome)
 
 
-def _with(judgement: Judgement, found: list[Finding]) -> Judgement:
-    findings = (*judgement.findings, *found)
-    rules = worst(findings)
-    if any(finding.rule == "stream/incremental" for finding in found):
-        # A pass that another exchange puts in doubt is none.
-        findings = tuple(
-            finding
-            for finding in findings
-            if (finding.rule, finding.outcome) != ("stream/incremental", Outcome.PASS)
-        )
-        rules = worst(findings)
-    return replace(judgement, findings=findings, rules=rules)
-
-
-def _finding(rule: str, *, holds: bool, expected: str, observed: str) -> Finding:
-    outcome = Outcome.PASS if holds else Outcome.ADVICE
-    return Finding(rule=rule, outcome=outcome, expected=expected, observed=observed)
-
-
-def _after(exchanges: Sequence[Exchange]) -> Iterator[tuple[int, Finding]]:
-    """Whether the exchange after one that we left, or after a hostile one, got an answer."""
-    for index, (before, after) in enumerate(pairwise(exchanges), 1):
-        if after.sent is None or before.request is None:
-            continue
-        if before.closed.how == "left":
-            rule = "service/free-after-disconnect"
-        elif before.head is not None and not isinstance(
-            decode_request(before.request.body), ChatRequest
-        ):
-            rule = "service/answers-after-fault"
-        else:
-            continue
-        yield (
-            index,
-            _finding(
-                rule,
-                holds=after.head is not None,
-                expected=f"an answer after {before.case}",
-                observed="an answer" if after.head is not None else "no answer",
-            ),
-        )
-
-
-def _mixed(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
-    """Whether a word that only another request held, or another answer's id, came back."""
-    owners: dict[str, _Look] = {}
-    for look in looks:
-        for word in _NONCE.findall(look.prompt):
-            owners.setdefault(word, look)
-    if len(owners) < 2:
-        return
-    for look in looks:
-        own = set(_NONCE.findall(look.prompt))
-        foreign = [w for w in _NONCE.findall(look.text) if w in owners and w not in own]
-        if own or foreign:
-            whose = (
-                f"the word of {owners[foreign[0]].exchange.case}" if foreign else "its own words"
-            )
-            yield (
-                look.index,
-                _finding(
-                    "service/answers-not-mixed",
-                    holds=not foreign,
-                    expected="no word that only another request held",
-                    observed=whose,
-                ),
-            )
-
-
-def _prompts(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
+def _prompts(looks: Sequence[Look]) -> Iterator[tuple[int, Finding]]:
     """Whether prompt_tokens is the same for the same prompt, and grows with it."""
     counted = [(look, look.usage) for look in looks if look.usage is not None]
     for n, (look, usage) in enumerate(counted):
@@ -199,7 +101,7 @@ def _prompts(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
             grows = rule == "honesty/prompt-tokens-grow"
             yield (
                 look.index,
-                _finding(
+                advice_of(
                     rule,
                     holds=less <= more if grows else less == more,
                     expected=f"at least {less}" if grows else f"{before.prompt_tokens} as before",
@@ -232,7 +134,7 @@ def _extends(short: ChatRequest, long: ChatRequest) -> bool:
     return all(a.role == b.role and b.content.startswith(a.content) for a, b in pairs)
 
 
-def _limits(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
+def _limits(looks: Sequence[Look]) -> Iterator[tuple[int, Finding]]:
     """Whether text, usage, finish reason and limit fit together in one complete answer."""
     for look in looks:
         usage = look.usage
@@ -242,7 +144,7 @@ def _limits(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
         words = len(look.text.split())
         yield (
             look.index,
-            _finding(
+            advice_of(
                 "honesty/limit-respected",
                 holds=words <= limit,
                 expected=f"at most {limit} words: no token holds more than one",
@@ -252,7 +154,7 @@ def _limits(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
         if look.judgement.finish_reason == "length":
             yield (
                 look.index,
-                _finding(
+                advice_of(
                     "honesty/length-means-limit",
                     holds=usage.completion_tokens == limit,
                     expected=f"{limit} completion tokens",
@@ -266,7 +168,7 @@ def _limits(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
             yield look.index, _plausible(look, usage)
 
 
-def _plausible(look: _Look, usage: Usage) -> Finding:
+def _plausible(look: Look, usage: Usage) -> Finding:
     text = len(look.text.encode())
     prompt = len(look.prompt.encode())
     most_prompt = prompt + _TEMPLATE_TOKENS * len(look.request.messages)
@@ -274,7 +176,7 @@ def _plausible(look: _Look, usage: Usage) -> Finding:
     holds = usage.prompt_tokens <= most_prompt and (
         0 < usage.completion_tokens <= most_text if text else usage.completion_tokens <= most_text
     )
-    finding = _finding(
+    finding = advice_of(
         "honesty/usage-plausible",
         holds=holds,
         expected=(
@@ -289,7 +191,7 @@ def _plausible(look: _Look, usage: Usage) -> Finding:
     return finding
 
 
-def _recounted(looks: Sequence[_Look], count_tokens: CountTokens) -> Iterator[tuple[int, Finding]]:
+def _recounted(looks: Sequence[Look], count_tokens: CountTokens) -> Iterator[tuple[int, Finding]]:
     """Whether completion_tokens is what the model's tokenizer counts, give or take the ends.
 
     A text can be cut into tokens in more ways than the one in which it was made, and some tokens
@@ -305,7 +207,7 @@ def _recounted(looks: Sequence[_Look], count_tokens: CountTokens) -> Iterator[tu
         if plausible:
             yield (
                 look.index,
-                _finding(
+                advice_of(
                     "honesty/tokens-as-counted",
                     holds=abs(usage.completion_tokens - counted) <= slack,
                     expected=f"{counted} completion tokens by the tokenizer, {slack} more or less",
@@ -314,7 +216,7 @@ def _recounted(looks: Sequence[_Look], count_tokens: CountTokens) -> Iterator[tu
             )
 
 
-def _replayed(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
+def _replayed(looks: Sequence[Look]) -> Iterator[tuple[int, Finding]]:
     """Whether a stream began only when a plain answer to the same question would have been whole.
 
     Profile, "SSE streaming": a final response wrapped in a stream is insufficient evidence of
@@ -322,24 +224,24 @@ def _replayed(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
     answer it does not.
     """
     plain = {
-        _question(look): look
+        look.question: look
         for look in looks
         if not look.request.stream and look.judgement.outcome == "complete"
     }
     for look in looks:
-        other = plain.get(_question(look))
+        other = plain.get(look.question)
         if other is not None and not _as_long(other, look):
             continue
-        passed = look.judgement.rules.get("stream/incremental") is Outcome.PASS
+        passed = look.judgement.rules.get(_INCREMENTAL) is Outcome.PASS
         if other is None or not passed:
             continue
         first = look.judgement.notes.get("first_content_ms", 0.0)
         whole = other.judgement.notes.get("duration_ms", 0.0)
-        if first >= _REPLAYED * whole > 0:
+        if first - 1000 * look.exchange.lag >= _REPLAYED * whole > 0:
             yield (
                 look.index,
                 Finding(
-                    rule="stream/incremental",
+                    rule=_INCREMENTAL,
                     outcome=Outcome.UNKNOWN,
                     expected="text well before a plain answer would have been whole",
                     observed=(
@@ -350,13 +252,30 @@ def _replayed(looks: Sequence[_Look]) -> Iterator[tuple[int, Finding]]:
             )
 
 
-def _as_long(plain: _Look, stream: _Look) -> bool:
+def _as_long(plain: Look, stream: Look) -> bool:
     """Whether a plain answer took tokens enough to be compared: at least half of the stream's."""
     if plain.usage is None or stream.usage is None:
         return False
     return 2 * plain.usage.completion_tokens >= stream.usage.completion_tokens
 
 
-def _question(look: _Look) -> tuple[tuple[InputMessage, ...], int]:
-    """What was asked, but for how the answer should come."""
-    return tuple(look.request.messages), look.request.max_completion_tokens
+def _shown_elsewhere(
+    looks: Sequence[Look], doubted: Collection[int]
+) -> Iterator[tuple[int, Finding]]:
+    """Take back that a stream was held back where another one showed increments.
+
+    An endpoint that holds text back does so in every stream. What came at once only here may have
+    been held up on its way: by a lost packet, or by a busy machine whose lag was not recorded.
+    """
+    outcomes = [(look, look.judgement.rules.get(_INCREMENTAL)) for look in looks]
+    shown = (
+        look for look, outcome in outcomes if outcome is Outcome.PASS and look.index not in doubted
+    )
+    other = next(shown, None)
+    if other is None:
+        return
+    for look, outcome in outcomes:
+        if outcome is Outcome.FAIL:
+            fault = next(f for f in look.judgement.findings if f.rule == _INCREMENTAL)
+            observed = f"{fault.observed}, while {other.exchange.case} came as it was made"
+            yield look.index, replace(fault, outcome=Outcome.UNKNOWN, observed=observed)

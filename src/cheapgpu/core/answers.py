@@ -17,10 +17,13 @@ from cheapgpu.core.strict_json import Unreadable
 _MEDIA_TYPE = {"stream": "text/event-stream", "whole": "application/json"}
 
 
-def judge_head(sheet: Sheet, head: Head, mode: Mode, *, small: bool = False) -> bool:
+def judge_head(
+    sheet: Sheet, head: Head, mode: Mode, *, small: bool = False, arrived: str = ""
+) -> bool:
     """Judge status, media type and coding; return whether there is a body to judge.
 
-    `small`: the request is too small to be refused for its size, and unusual in nothing.
+    `small`: the request is too small to be refused for its size, and unusual in nothing. `arrived`
+    is said of a body whose coding keeps it from being judged.
 
     Profile, "JSON completion" and "SSE streaming": HTTP 200 with the media type. A refusal proves
     nothing about answers: it leaves the rules of the answer open.
@@ -54,7 +57,7 @@ def judge_head(sheet: Sheet, head: Head, mode: Mode, *, small: bool = False) -> 
         f"{mode}/content-encoding",
         holds=coding == "identity",
         expected="no content coding: none was asked for",
-        observed=coding,
+        observed=f"{coding}; {arrived}" if arrived else coding,
     )
 
 

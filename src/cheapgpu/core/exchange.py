@@ -80,6 +80,9 @@ class Closed:
     t: float
     how: How
     detail: str = ""
+    #: The longest time for which nothing was read since our own machine was busy, in seconds; None
+    #: where that was not measured.
+    lag: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +104,11 @@ class Exchange:
     timed: bool = True
     #: The largest max_completion_tokens that the endpoint admits, as far as the sender knew it.
     ceiling: int | None = None
+
+    @property
+    def lag(self) -> float:
+        """By how much what was read may have come before, in seconds, as far as it is known."""
+        return self.closed.lag or 0.0
 
     @cached_property
     def body(self) -> bytes:

@@ -23,6 +23,8 @@ NOT_WHOLE = frozenset(
     }
 )
 
+#: Why no success was seen where the endpoint itself said that it failed.
+ERROR_REPORTED = "the endpoint reported an error in its answer"
 
 #: Rules that one exchange can settle for all: an answer that came too soon to be timed, or a
 #: request that was refused perhaps for its size, says nothing against another that showed more.

@@ -114,7 +114,9 @@ class Recorder:
     def closed(self, closed: Closed) -> bytes:
         """Return the line that closes an exchange."""
         line = {"kind": "closed", "t": _seconds(closed.t), "how": closed.how}
-        return self._line(**line, **({"detail": closed.detail} if closed.detail else {}))
+        detail = {"detail": closed.detail} if closed.detail else {}
+        lag = {} if closed.lag is None else {"lag": _seconds(closed.lag)}
+        return self._line(**line, **detail, **lag)
 
     def exchange(self, exchange: Exchange) -> bytes:
         """Return all lines of a finished exchange; it must have a request."""
@@ -222,6 +224,7 @@ class _Closed(Struct, tag="closed", tag_field="kind"):
     t: float
     how: How
     detail: str = ""
+    lag: float | None = None
 
 
 class _End(Struct, tag="end", tag_field="kind"):
@@ -322,7 +325,7 @@ class _Unfinished:
             sent=self._sent,
             head=self._head,
             reads=tuple(self._reads),
-            closed=Closed(t=line.t, how=line.how, detail=line.detail),
+            closed=Closed(t=line.t, how=line.how, detail=line.detail, lag=line.lag),
             ceiling=self._case.ceiling,
         )
 

@@ -231,7 +231,7 @@ class EventReader:
                 self._line(body, position, end, following)
             self.at += following - position
             position = following
-            if self._raw is None:
+            if self._raw is None and self.overrun is None:
                 self._block_at = self.at
         self._position = position
         if event is None:
@@ -271,6 +271,11 @@ class EventReader:
             and not self._skip_lf
             and self.overrun is None
         )
+
+    @property
+    def block_at(self) -> int:
+        """Where the block begins that is being read, or in which a limit ended the reading."""
+        return self._block_at
 
     def can_skip(self, chunk: bytes) -> bool:
         """Whether `chunk`, the next bytes of the body, begins a block while nothing waits."""
@@ -393,12 +398,14 @@ class EventReader:
     def _dispatch(self, data: bytes, at: int, length: int, data_at: int) -> Event | None:
         if length > self._event_bytes:
             self.overrun = "event-bytes"
-            return None
-        if self._events_left == 0:
+        elif self._events_left == 0:
             self.overrun = "stream-events"
-            return None
-        self._events_left -= 1
-        return Event(data, at, length, data_at, self._type or _DEFAULT_TYPE, self.last_event_id)
+        else:
+            self._events_left -= 1
+            kind = self._type or _DEFAULT_TYPE
+            return Event(data, at, length, data_at, kind, self.last_event_id)
+        self._block_at = at
+        return None
 
 
 def is_event_stream(content_type: str | None) -> bool:

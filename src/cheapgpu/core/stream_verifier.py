@@ -25,7 +25,7 @@ from cheapgpu.core.sse import EventReader
 from cheapgpu.core.stream import State, Step
 from cheapgpu.core.stream_judge import StreamEvent, StreamJudge, StreamSummary
 from cheapgpu.core.strict_json import too_deep
-from cheapgpu.core.template import ASCII_STRING_BYTES, Template, learn
+from cheapgpu.core.template import ASCII_STRING_BYTES, Template, is_string_body, learn
 
 __all__ = ["Ending", "StreamEvent", "StreamSummary", "StreamVerifier"]
 
@@ -88,7 +88,7 @@ class StreamVerifier:
         self._utf8: codecs.IncrementalDecoder | None = None
         self._utf8_waiting = False
         self._fast = fast
-        # Whether the next byte begins an event, with nothing waiting, and a quicker way may read it.
+        # Whether the next byte begins an event, with nothing waiting, for a quicker way to read.
         self._between = fast
         self._lessons = _LESSONS
         self._window = _WINDOW[1]
@@ -144,6 +144,36 @@ class StreamVerifier:
                     return [event]
         return self._feed(chunk)
 
+    def pass_texts(self, ends: tuple[bytes, bytes], texts: list[bytes]) -> bool:
+        """Take whole events that are `texts` between `ends`, if they fit the template; else none.
+
+        For those who write a stream themselves: the judgement of `feed` for the same bytes, without
+        taking them apart again. What is looked at is what the template looks at (`template`): that
+        the frame is the verified one, that each text is the body of a JSON string, its UTF-8, and
+        every limit. False: nothing was taken, `feed` the bytes.
+        """
+        template, judge = self._template, self._judge
+        if template is None or not self._between or template.ends != ends:
+            return False
+        together = b"".join(texts)
+        if together.translate(ASCII_STRING_BYTES) != together:
+            try:
+                fit = all(is_string_body(text) and text.decode() is not None for text in texts)
+            except UnicodeDecodeError:
+                return False
+            if not fit:
+                return False
+        size = len(together) + template.frame * len(texts)
+        if (
+            size > self._event_bytes
+            or self._received + size > self._body_bytes
+            or judge.events + len(texts) > self._stream_events
+        ):
+            return False
+        self._received += size
+        judge.events += len(texts)
+        return True
+
     def finish(self, ending: Ending) -> StreamSummary:
         """End the body and return what the stream proved.
 
@@ -153,7 +183,7 @@ class StreamVerifier:
         judge, reader = self._judge, self._reader
         if reader is not None and reader.overrun is not None:
             ending = "stopped"
-            judge.forget_utf8(reader.at)
+            judge.forget_utf8(reader.block_at)
         if self._utf8_waiting and ending != "stopped":
             judge.find("utf8", "UTF-8 throughout", "a character cut off at the end of the body")
         if reader is None:

@@ -123,15 +123,28 @@ def _judge_increments(sheet: Sheet, exchange: Exchange, events: list[StreamEvent
     first, last = arrivals[0] - exchange.sent, arrivals[-1] - exchange.sent
     middle = arrivals[len(arrivals) // 2] - exchange.sent
     reads = len({exchange.read_of(event.at + event.length - 1) for event in texts})
-    evidence = f"{len(texts)} events with text in {reads} reads, from {first:.3f} s to {last:.3f} s"
+    count = "1 read" if reads == 1 else f"{reads} reads"
+    evidence = f"{len(texts)} events with text in {count}, from {first:.3f} s to {last:.3f} s"
     if last < _MEASURABLE_SECONDS:
         sheet.find(rule, Outcome.UNKNOWN, observed=f"{evidence}: over too soon to tell")
     elif reads >= 3 and first < last / 2 and middle < 0.9 * last:
         sheet.find(rule, Outcome.PASS, observed=evidence)
-    elif first >= 0.95 * last and len(texts) > _FASTEST_EVENTS * (last - first):
-        sheet.find(rule, expected="text while it is made", observed=f"{evidence}: held back")
-    else:
+    elif not _held_back(first, last, len(texts)):
         sheet.find(rule, Outcome.UNKNOWN, observed=f"{evidence}: most came late, or was held back")
+    elif not _held_back(first - exchange.lag, last, len(texts)):
+        sheet.find(rule, Outcome.UNKNOWN, observed=f"{evidence}: {_too_busy(exchange)}")
+    else:
+        sheet.find(rule, expected="text while it is made", observed=f"{evidence}: held back")
+
+
+def _held_back(first: float, last: float, texts: int) -> bool:
+    """Whether so many texts came only at the end, and faster than any model speaks."""
+    return first >= 0.95 * last and texts > _FASTEST_EVENTS * (last - first)
+
+
+def _too_busy(exchange: Exchange) -> str:
+    """What is said where an endpoint may have been in time, and we were not."""
+    return f"this machine was too busy to time it, and read nothing for {exchange.lag:.3f} s"
 
 
 def _judge_close(sheet: Sheet, exchange: Exchange, events: list[StreamEvent]) -> None:
@@ -142,17 +155,21 @@ def _judge_close(sheet: Sheet, exchange: Exchange, events: list[StreamEvent]) ->
         return
     arrived = exchange.time_of(done.at + done.length - 1) or 0.0
     waited = exchange.closed.t - arrived
-    if exchange.closed.how == "closed-after-done" or waited > GRACE_SECONDS:
-        sheet.find(
-            rule,
-            Outcome.ADVICE,
-            expected=f"the end of the body within {GRACE_SECONDS:g} s",
-            observed=f"still open {waited:.1f} s after [DONE]",
-            at=done.at,
-            length=done.length,
-        )
-    else:
+    closed_by_us = exchange.closed.how == "closed-after-done"
+    if not closed_by_us and waited <= GRACE_SECONDS:
         sheet.hold(rule)
+        return
+    lag = exchange.lag
+    late = lag >= GRACE_SECONDS / 2 if closed_by_us else waited - lag <= GRACE_SECONDS
+    observed = f"still open {waited:.1f} s after [DONE]"
+    sheet.find(
+        rule,
+        Outcome.UNKNOWN if late else Outcome.ADVICE,
+        expected=f"the end of the body within {GRACE_SECONDS:g} s",
+        observed=f"{observed}: {_too_busy(exchange)}" if late else observed,
+        at=done.at,
+        length=done.length,
+    )
 
 
 def _judge_heartbeat(sheet: Sheet, exchange: Exchange) -> None:
@@ -162,9 +179,11 @@ def _judge_heartbeat(sheet: Sheet, exchange: Exchange) -> None:
     if longest <= _HEARTBEAT_SECONDS:
         sheet.hold("stream/heartbeat-while-silent")
         return
+    late = longest - exchange.lag <= _HEARTBEAT_SECONDS
+    observed = f"nothing for {longest:.1f} s from {since:.3f} s on"
     sheet.find(
         "stream/heartbeat-while-silent",
-        Outcome.ADVICE,
+        Outcome.UNKNOWN if late else Outcome.ADVICE,
         expected=f"a comment at least every {_HEARTBEAT_SECONDS:g} s",
-        observed=f"nothing for {longest:.1f} s from {since:.3f} s on",
+        observed=f"{observed}: {_too_busy(exchange)}" if late else observed,
     )

@@ -29,9 +29,9 @@ class UsualDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     content: str | UnsetType = UNSET
     reasoning_content: Any = UNSET
     refusal: Any = UNSET
-    tool_calls: None | UnsetType = UNSET
-    function_call: None | UnsetType = UNSET
-    audio: None | UnsetType = UNSET
+    tool_calls: UnsetType | None = UNSET
+    function_call: UnsetType | None = UNSET
+    audio: UnsetType | None = UNSET
 
 
 class UsualChoice(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):

@@ -83,7 +83,7 @@ def judge(exchange: Exchange, *, started: float | None = None) -> Judgement:
             sheet.findings, failed=answer.failed, stopped=answer.stopped
         )
         if answer.failed:
-            unseen = "the endpoint reported an error in its answer"
+            unseen = found.ERROR_REPORTED
         elif answer.stopped and exchange.closed.how != "left":
             ours = exchange.closed.how in STOPPED_BY_US
             unseen = _STOPPED if ours else "the answer was beyond a limit of ours"
@@ -171,7 +171,7 @@ def _judge_answer(
         why = "a bare body has no head"
         sheet.skip(why, *(f"{mode}/{name}" for name in ("status", "content-type")))
         sheet.skip(why, f"{mode}/content-encoding")
-    elif not judge_head(sheet, head, mode):
+    elif not judge_head(sheet, head, mode, arrived=_arrival(exchange)):
         return _Answer()
     if mode == "whole":
         whole = judge_whole(sheet, exchange, wanted)
@@ -191,6 +191,18 @@ def _judge_answer(
         stopped=summary.stopped,
         notes=notes.stream_notes(exchange, events, summary.comments, started),
     )
+
+
+def _arrival(exchange: Exchange) -> str:
+    """When a body came that cannot be read, in words."""
+    if not exchange.timed:
+        return ""
+    since = exchange.sent or 0.0
+    reads = exchange.reads
+    if not reads:
+        return f"no byte of its body in {exchange.closed.t - since:.3f} s"
+    first, last = reads[0].t - since, reads[-1].t - since
+    return f"{len(exchange.body)} bytes, from {first:.3f} s to {last:.3f} s"
 
 
 def _no_answer(sheet: Sheet, exchange: Exchange, wanted: Expectation) -> None:

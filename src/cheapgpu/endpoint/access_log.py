@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from cheapgpu.core.errors import CheapGPUError
-from cheapgpu.endpoint.relay import Record
+from cheapgpu.endpoint.relay import Record, Refused
 
 #: Bytes that are gathered before the next sweep, and batches that may wait to be written.
 _BATCH_BYTES: Final = 1 << 16
@@ -42,7 +42,7 @@ class AccessLog:
         self._thread = threading.Thread(target=self._write, name="access-log", daemon=True)
         self._thread.start()
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record | Refused) -> None:
         """Take a record, to be written soon."""
         line = _encode(record) + b"\n"
         self._lines.append(line)

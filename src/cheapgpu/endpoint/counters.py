@@ -17,7 +17,7 @@ from cheapgpu.endpoint.engine import ServedModel
 from cheapgpu.endpoint.relay import Record
 
 #: Why a request was refused before it reached an engine.
-Refused = Literal["message", "key", "request", "capacity"]
+Why = Literal["message", "key", "request", "capacity"]
 
 #: Upper bounds of the histograms, in seconds.
 _FIRST: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -61,7 +61,7 @@ class Counters(Collector):
         self._first = {model.id: Histogram(_FIRST) for model in models}
         self._total = {model.id: Histogram(_TOTAL) for model in models}
 
-    def refused(self, why: Refused) -> None:
+    def refused(self, why: Why) -> None:
         """Count a request that did not reach an engine."""
         self._refused[why] += 1
 

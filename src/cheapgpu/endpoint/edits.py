@@ -66,7 +66,7 @@ class EditCount:
     __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._counts: dict[Edit, int] = {}
+        self._counts: dict[str, int] = {}
 
     def add(self, edits: Iterable[Edit], times: int = 1) -> None:
         """Count each of `edits` as made so many times."""

@@ -4,7 +4,6 @@ from typing import Final
 
 from cheapgpu.endpoint.dialects import Dialect
 from cheapgpu.wire.client import Origin
-from cheapgpu.wire.message import Lines
 
 #: Seconds that a buyer is asked to wait before it comes again.
 RETRY_SECONDS: Final = 2
@@ -44,7 +43,7 @@ class Upstream:
         #: What the request line names.
         self.target = ""
         #: The field lines of its requests: Host, Authorization and what is always the same.
-        self.lines: Lines = b""
+        self.lines = b""
         #: Whether it takes requests, and if not, why not.
         self.ready = False
         self.why_not = "it has not answered yet"

@@ -16,7 +16,7 @@ from cheapgpu.core.messages import FinishReason
 from cheapgpu.core.request import ChatRequest
 from cheapgpu.core.sse import essence, is_event_stream
 from cheapgpu.endpoint.canonical import HEARTBEAT, Identity, new_identity
-from cheapgpu.endpoint.dialects import Dialect
+from cheapgpu.endpoint.dialects import DIALECTS
 from cheapgpu.endpoint.edits import EditCount
 from cheapgpu.endpoint.engine import RETRY_SECONDS, ServedModel
 from cheapgpu.endpoint.engine_refusals import REFUSAL_BYTES, read_refusal, retry_after
@@ -80,6 +80,19 @@ class Record(Struct, frozen=True, kw_only=True):
     total_ms: float
 
 
+class Refused(Struct, frozen=True, kw_only=True):
+    """What is known of a request that reached no engine."""
+
+    #: Unix time in seconds.
+    at: float
+    #: The name of the buyer's key; "" if there was no valid one.
+    key: str
+    status: int
+    outcome: Literal["refused"] = "refused"
+    #: The code of its error, or what was wrong with the message.
+    why: str
+
+
 class Ledger(Protocol):
     """Who is told of answers that have ended."""
 
@@ -122,7 +135,6 @@ class Relay:
         call: Call,
         request: ChatRequest,
         model: ServedModel,
-        dialect: Dialect,
         times: Times,
         sweeper: Sweeper,
         ledger: Ledger,
@@ -132,7 +144,8 @@ class Relay:
         self.model = model
         self.stream = request.stream
         self._call = call
-        self._dialect = dialect
+        # A ready engine has been recognised.
+        self._dialect = model.upstream.dialect or DIALECTS["openai"]
         self._times = times
         self._sweeper = sweeper
         self._ledger = ledger

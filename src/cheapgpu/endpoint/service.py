@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 
 from cheapgpu.core.request import ChatRequest, Refusal, decode_request, refuse_content_type
-from cheapgpu.endpoint.counters import Counters
+from cheapgpu.endpoint.counters import Counters, Why
 from cheapgpu.endpoint.engine import RETRY_SECONDS, ServedModel
 from cheapgpu.endpoint.failures import FAILURES, Reason, error_body
 from cheapgpu.endpoint.keys import Keyring
-from cheapgpu.endpoint.relay import JSON, Record, Relay, Times
+from cheapgpu.endpoint.relay import JSON, Record, Refused, Relay, Times
 from cheapgpu.wire.client import Pool
 from cheapgpu.wire.message import Lines, RequestHead, Response
 from cheapgpu.wire.server import Call
@@ -41,7 +41,7 @@ class Endpoint:
         pool: Pool,
         sweeper: Sweeper,
         counters: Counters,
-        log: Callable[[Record], None] | None,
+        log: Callable[[Record | Refused], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self.keys = keys
@@ -63,19 +63,16 @@ class Endpoint:
     def admit(self, head: RequestHead) -> Response | None:
         """Refuse a request by its head alone, or let its body be read."""
         if head.path in (HEALTH_PATH, READY_PATH):
-            return None if head.method in ("GET", "HEAD") else _refused_method(b"GET, HEAD")
+            return None if head.method in ("GET", "HEAD") else self._refuse_method("GET, HEAD")
         if head.path not in (self._path, self._models_path):
-            return _refused(404, f"the path of inference is {self._path}")
+            return self._refuse("message", 404, f"the path of inference is {self._path}")
         name = self.keys.name_of(head.fields.get(b"authorization"))
         if name is None:
-            self._counters.refused("key")
             message = "a valid bearer key is needed: Authorization: Bearer KEY"
-            return _refused(401, message, code="invalid_api_key", lines=_CHALLENGE)
+            return self._refuse("key", 401, message, code="invalid_api_key", lines=_CHALLENGE)
         head.principal = name
         wanted = "POST" if head.path == self._path else "GET"
-        if head.method != wanted:
-            return _refused_method(wanted.encode())
-        return None
+        return None if head.method == wanted else self._refuse_method(wanted, name)
 
     def serve(self, call: Call) -> None:
         """Answer a whole request."""
@@ -91,8 +88,7 @@ class Endpoint:
 
     def refuse(self, status: int, reason: str) -> Response:
         """The refusal of a message that is none, in the error schema."""
-        self._counters.refused("message")
-        return _refused(status, reason)
+        return self._refuse("message", status, reason)
 
     # What it answers.
 
@@ -121,56 +117,80 @@ class Endpoint:
             relay.stop()
 
     def _infer(self, call: Call) -> None:
-        refusal: Refusal | ChatRequest | None = refuse_content_type(
-            call.head.fields.get(b"content-type", b"").decode("latin-1") or None
-        )
+        """Answer a request for an answer: refuse it, or send it to its engine."""
+        key = call.head.principal
+        content_type = call.head.fields.get(b"content-type", b"").decode("latin-1")
+        refusal = refuse_content_type(content_type or None)
         request = refusal or decode_request(call.body)
         if isinstance(request, Refusal):
-            self._counters.refused("request")
             code = request.rule.removeprefix("refuse/")
-            call.respond(_refused(400, request.message, code=code, param=request.param))
+            message, param = request.message, request.param
+            call.respond(self._refuse("request", 400, message, code=code, param=param, key=key))
             return
-        refused = self._refusal(request)
+        refused = self._not_served(request, key) or self._not_now(request, key)
         if refused is not None:
             call.respond(refused)
             return
         model = self._models[request.model]
-        dialect = model.upstream.dialect
-        assert dialect is not None  # noqa: S101 -- a ready upstream has one
         model.upstream.in_flight += 1
-        relay = Relay(call, request, model, dialect, self._times, self._sweeper, self, self._clock)
+        relay = Relay(call, request, model, self._times, self._sweeper, self, self._clock)
         self._relays.add(relay)
         relay.begin(self._pool, request)
 
-    def _refusal(self, request: ChatRequest) -> Response | None:
-        """Refuse a request within the profile that this endpoint does not serve, or not now."""
+    def _not_served(self, request: ChatRequest, key: str) -> Response | None:
+        """Refuse a request within the profile that this endpoint does not serve."""
         model = self._models.get(request.model)
         if model is None:
-            self._counters.refused("request")
             message = "model: this endpoint serves no such model"
-            return _refused(404, message, code="model_not_found", param="model")
-        limit = request.max_completion_tokens
-        if limit > model.ceiling:
-            self._counters.refused("request")
+            code, param, status = "model_not_found", "model", 404
+        elif request.max_completion_tokens > model.ceiling:
+            limit = request.max_completion_tokens
             message = f"max_completion_tokens: is {limit}; this model admits up to {model.ceiling}"
-            return _refused(400, message, code="ceiling", param="max_completion_tokens")
-        upstream = model.upstream
-        if request.stream and upstream.plain_only:
-            self._counters.refused("request")
+            code, param, status = "ceiling", "max_completion_tokens", 400
+        elif request.stream and model.upstream.plain_only:
             message = "stream: this model gives plain answers only; send false"
-            return _refused(400, message, code="plain_only", param="stream")
-        if self.stopping:
-            return self._not_now("stopping")
-        if not upstream.ready:
-            return self._not_now("engine-not-ready")
-        if upstream.in_flight >= upstream.at_once:
-            return self._not_now("engine-busy", 429)
-        return None
+            code, param, status = "plain_only", "stream", 400
+        else:
+            return None
+        return self._refuse("request", status, message, code=code, param=param, key=key)
 
-    def _not_now(self, reason: Reason, status: int = 503) -> Response:
-        self._counters.refused("capacity")
+    def _not_now(self, request: ChatRequest, key: str) -> Response | None:
+        """Refuse a request for which there is no room, before inference."""
+        upstream = self._models[request.model].upstream
+        reason: Reason
+        if self.stopping:
+            reason = "stopping"
+        elif not upstream.ready:
+            reason = "engine-not-ready"
+        elif upstream.in_flight >= upstream.at_once:
+            reason = "engine-busy"
+        else:
+            return None
+        status = 429 if reason == "engine-busy" else 503
         lines = JSON + b"retry-after: %d\r\n" % RETRY_SECONDS
-        return _refused(status, FAILURES[reason][1], code=reason, lines=lines)
+        message = FAILURES[reason][1]
+        return self._refuse("capacity", status, message, code=reason, key=key, lines=lines)
+
+    def _refuse(  # noqa: PLR0913 -- the parts of a refusal
+        self,
+        why: Why,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        key: str = "",
+        lines: Lines = JSON,
+    ) -> Response:
+        """A refusal, counted and logged."""
+        self._counters.refused(why)
+        if self._log is not None:
+            self._log(Refused(at=time.time(), key=key, status=status, why=code or message))
+        return Response(status, error_body(status, message, code=code, param=param), lines)
+
+    def _refuse_method(self, allowed: str, key: str = "") -> Response:
+        lines = JSON + f"allow: {allowed}\r\n".encode()
+        return self._refuse("message", 405, f"the method here is {allowed}", key=key, lines=lines)
 
     def _listing(self) -> dict[str, object]:
         """The declared models, as the OpenAI SDKs list them."""
@@ -179,19 +199,3 @@ class Endpoint:
             for name in self._models
         ]
         return {"object": "list", "data": about}
-
-
-def _refused(
-    status: int,
-    message: str,
-    *,
-    code: str | None = None,
-    param: str | None = None,
-    lines: Lines = JSON,
-) -> Response:
-    return Response(status, error_body(status, message, code=code, param=param), lines)
-
-
-def _refused_method(allowed: bytes) -> Response:
-    message = f"the method here is {allowed.decode()}"
-    return _refused(405, message, lines=JSON + b"allow: %b\r\n" % allowed)

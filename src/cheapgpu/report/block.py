@@ -9,7 +9,7 @@ from cheapgpu.core.findings import NOT_WHOLE, Outcome
 from cheapgpu.core.rules import Rule
 from cheapgpu.report.excerpt import end_excerpt, excerpt, tail
 from cheapgpu.report.run import Run
-from cheapgpu.report.sightings import Sighting, consequences, sightings
+from cheapgpu.report.sightings import Sighting, consequences, in_part, sightings
 from cheapgpu.report.style import Colour, Style, columns, join, number, wrap
 
 GLYPHS: Final[dict[Outcome, tuple[str, str, Colour]]] = {
@@ -76,8 +76,12 @@ def rule_block(
         more = number(len(kinds) - len(shown), "more kind")
         lines += wrap(f"{more} of this: -v shows all", style.width, first=_INDENT)
     if block.alike:
-        lines += _field("alike", f"{len(block.alike)} more: {', '.join(block.alike)}", style)
+        alike = ", ".join(_in_part(run, other) for other in block.alike)
+        lines += _field("alike", f"{len(block.alike)} more: {alike}", style)
     last = [] if len(kinds) > 1 else _often(kinds[0])
+    if rule.area == "refuse":
+        _, holds = in_part(run, rule.id)
+        last += [f"holds in {named(holds)}"] if holds else []
     lines += _phrases([*last, *rule.citation.split(" · ")], style)
     for other, observed in consequences(run, rule.id).items():
         lines += _consequence(run, other, observed, style)
@@ -186,6 +190,12 @@ def _place(sighting: Sighting) -> list[str]:
         if exchange.timed:
             place.append(seconds(exchange.head.t))
     return place
+
+
+def _in_part(run: Run, rule: str) -> str:
+    """A rule, with the cases that broke it where others of its cases did not."""
+    broke, _ = in_part(run, rule)
+    return f"{rule} ({named(broke)})" if broke else rule
 
 
 def _is_of_head(rule: str) -> bool:

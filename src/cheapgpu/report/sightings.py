@@ -53,6 +53,15 @@ def consequences(run: Run, rule: str) -> dict[str, list[str]]:
     return found
 
 
+def in_part(run: Run, rule: str) -> tuple[list[str], list[str]]:
+    """Return the cases that broke a rule and those in which it holds; none where it never holds."""
+    outcome = run.report.rules[rule]
+    looked = [(exchange.case, judgement.rules.get(rule)) for exchange, judgement in run.pairs()]
+    holds = list(dict.fromkeys(case for case, one in looked if one is Outcome.PASS))
+    broke = list(dict.fromkeys(case for case, one in looked if one is outcome))
+    return (broke, holds) if holds else ([], [])
+
+
 def kind_of(finding: Finding) -> tuple[str, str]:
     """What was wanted and what was seen, without what differs between cases of one fault."""
     return _general(finding.expected), _general(finding.observed)

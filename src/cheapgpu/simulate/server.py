@@ -35,7 +35,7 @@ _CLOSE_SECONDS: Final = 1.0
 #: often so long for a client that reads slowly.
 _BEFORE_RESET: Final = 0.05
 _MOST_WAITS: Final = 100
-#: Seconds that the only slot stays busy after a client has left (habit `slot-kept`).
+#: Seconds for which the only slot stays busy after a client has left (habit `slot-kept`).
 _SLOT_SECONDS: Final = 60.0
 #: Requests whose bodies take the server down (habit `falls-over`).
 _HOSTILE: Final = frozenset(
@@ -103,11 +103,13 @@ class Simulation:
                 return
             wire, inferred = self._answered(received)
             now = asyncio.get_running_loop().time
-            wait = max(0.0, self._busy_until - now()) if inferred else 0.0
-            stayed, more = await _played(wire, wait, reader, writer)
+            begins = max(now(), self._busy_until) if inferred else now()
+            stayed, more = await _played(wire, begins - now(), reader, writer)
             if not stayed:
                 if inferred and "slot-kept" in self._endpoint.habits:
                     self._busy_until = now() + _SLOT_SECONDS
+                elif inferred and "works-on" in self._endpoint.habits:
+                    self._busy_until = begins + sum(piece.wait for piece in wire.pieces)
                 return
             if wire.ending != "end" or not received.keep:
                 return

@@ -8,9 +8,10 @@ from cheapgpu.simulate.answer import Answer, Event, Wire
 from cheapgpu.simulate.asked import Asked
 from cheapgpu.simulate.model import Speech
 
-#: `slot-kept` a client that left keeps the only slot busy · `falls-over` a body that cannot be read
-#: takes the server down for the next request · `models-open` the model list needs no key.
-Habit = Literal["slot-kept", "falls-over", "models-open"]
+#: `slot-kept` a client that left keeps the only slot busy · `works-on` it does so for as long as
+#: its answer would have taken · `falls-over` a body that cannot be read takes the server down for
+#: the next request · `models-open` the model list needs no key.
+Habit = Literal["slot-kept", "works-on", "falls-over", "models-open"]
 
 Events = Sequence[Event]
 

@@ -244,10 +244,9 @@ SCENARIOS: Final = (
     ),
     _scenario(
         "Q188",
-        "Goes on generating for a client that has left, up to the end of the context.",
+        "Goes on generating for a client that has left, and lets the next one wait for that.",
         "service/free-after-disconnect",
-        opens=("*/status",),
-        habits=frozenset({"slot-kept"}),
+        habits=frozenset({"works-on"}),
     ),
     _scenario("Q190", "Takes a request and never answers.", opens=("*",), wire=never),
     _scenario(
