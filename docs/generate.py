@@ -19,6 +19,9 @@ from cheapgpu.check.forecast import forecast
 from cheapgpu.check.plan import Plan
 from cheapgpu.wire.target import parse_target
 from cheapgpu.cli import COMMANDS
+from cheapgpu.endpoint.dialects import DIALECTS
+from cheapgpu.endpoint.edits import EDITS
+from cheapgpu.endpoint.failures import FAILURES
 from cheapgpu.core import stream
 from cheapgpu.core.recording import read_recording
 from cheapgpu.core.rules import AREAS, RULES, Rule
@@ -132,6 +135,34 @@ def commands() -> str:
     return "\n".join(parts)
 
 
+def failures() -> str:
+    """Why an answer of the endpoint fails: code, status, sentence."""
+    rows = [f"| `{code}` | {status} | {says} |" for code, (status, says) in FAILURES.items()]
+    return "\n".join(["| code | status | |", "|---|--:|---|", *rows]) + "\n"
+
+
+def edits() -> str:
+    """The honest edits, each in its sentence."""
+    rows = [f"| `{edit}` | {sentence} |" for edit, sentence in EDITS.items()]
+    return "\n".join(["| edit | |", "|---|---|", *rows]) + "\n"
+
+
+def dialects() -> str:
+    """The dialects: what each is sent, and what a supplier should know."""
+    rows = []
+    for each in DIALECTS.values():
+        limits = " and ".join(f"`{limit}`" for limit in each.limits)
+        facts = [f"`{theirs}` is `{ours}`" for theirs, ours in each.synonyms.items()]
+        if each.collects:
+            facts.append("plain answers are collected from streams")
+        if each.no_streams:
+            facts.append(f"streams are refused: {each.no_streams}")
+        rows.append(
+            f"| `{each.name}` | {each.title} | {limits} | {'; '.join([*facts, *each.notes])} |"
+        )
+    return "\n".join(["| dialect | engine | limit | |", "|---|---|---|---|", *rows]) + "\n"
+
+
 def example() -> str:
     """The report of a recording with one fault."""
     return _verified("tests/data/corpus/quirks/q106.jsonl")
@@ -172,6 +203,9 @@ PARTS: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("docs/check.md", "cases"): cases,
     ("docs/commands.md", "commands"): commands,
     ("docs/first-check.md", "first-check"): first_check,
+    ("docs/endpoint.md", "failures"): failures,
+    ("docs/endpoint.md", "edits"): edits,
+    ("docs/endpoint.md", "dialects"): dialects,
     ("README.md", "example"): example,
     ("README.md", "engines"): engines,
 }

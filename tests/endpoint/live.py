@@ -84,7 +84,7 @@ def dying(*steps: bytes | float) -> Handler:
 
 
 @asynccontextmanager
-async def engine_at(handler: Handler) -> AsyncGenerator[str]:
+async def engine_at(handler: Handler, port: int = 0) -> AsyncGenerator[str]:
     """The completions URL of a server that gives its connections to `handler`."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -99,7 +99,7 @@ async def engine_at(handler: Handler) -> AsyncGenerator[str]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(handle, "127.0.0.1", port)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/chat/completions"
     finally:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Command → the module that has a function, or an app of commands, of that name; and what it does.
 COMMANDS: Final = {
-    "demo": ("demo", "Check a real engine on this machine, and show what it gets wrong."),
+    "demo": ("demo", "Check a real engine on this machine, as it comes and made to conform."),
     "check": ("check", "Ask an endpoint, judge its answers, and keep the recording."),
     "verify": ("verify", "Judge recordings and saved answers, without the network."),
     "report": (
