@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from cheapgpu.cli import run
+from cheapgpu.core.findings import Outcome
 from cheapgpu.core.recording import read_recording
+from cheapgpu.core.verify import verify
 
 MAIN = [sys.executable, "-c", "from cheapgpu.cli import main; main()", "demo", "--tiny"]
 
@@ -20,8 +22,8 @@ def engines_of(parent: int) -> list[int]:
     return [int(pid) for pid in children.read_text().split()] if children.exists() else []
 
 
-def test_the_demo_judges_a_real_engine(tmp_path: Path) -> None:
-    """The engine is asked, its faults are shown with their bytes, and the recording is whole."""
+def test_the_demo_judges_a_real_engine_and_the_endpoint_before_it(tmp_path: Path) -> None:
+    """Both are asked, the engine's faults are shown with their bytes, both recordings are whole."""
     shown = subprocess.run(
         [*MAIN, "-o", "run.jsonl"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -30,10 +32,22 @@ def test_the_demo_judges_a_real_engine(tmp_path: Path) -> None:
     assert "DOES NOT CONFORM" in shown.stdout
     for rule in ("stream/chunk-schema", "refuse/unknown-field", "error/schema"):
         assert rule in shown.stdout
-    assert "cheapgpu verify run.jsonl" in shown.stdout
-    recording = read_recording((tmp_path / "run.jsonl").read_bytes())
-    assert {"stream-short", "whole-short", "no-key"} <= {e.case for e in recording.exchanges}
-    assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
+    names = ["run-endpoint.jsonl", "run.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert "cheapgpu report run.jsonl run-endpoint.jsonl --html demo.html" in shown.stdout
+    broken = []
+    for name in names:
+        recording = read_recording((tmp_path / name).read_bytes())
+        assert {"stream-short", "whole-short", "no-key"} <= {e.case for e in recording.exchanges}
+        report = verify(recording.exchanges)
+        broken.append([r for r, outcome in report.rules.items() if outcome is Outcome.FAIL])
+    assert broken[0] == []
+    assert len(broken[1]) > 50
+    again = subprocess.run(
+        [*MAIN, "-o", "run.jsonl"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
@@ -54,7 +68,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(number: signal.Signals, tmp_p
         demo.send_signal(number)
         lines.read()
     assert engines, line
-    assert demo.returncode in (0, 130)  # 0: the verdict was there before the signal
+    assert demo.returncode == 130
     read_recording((tmp_path / "run.jsonl").read_bytes())
     deadline = time.monotonic() + 5
     while any(Path(f"/proc/{pid}").exists() for pid in engines) and time.monotonic() < deadline:

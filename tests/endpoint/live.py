@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -193,10 +194,14 @@ async def send(
     method: str = "POST",
     path: str | None = None,
     media_type: str = "application/json",
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Send one request, and give the connection."""
     parts = urlsplit(url)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    name = "localhost" if tls else None
+    reader, writer = await asyncio.open_connection(
+        parts.hostname, parts.port, ssl=tls, server_hostname=name
+    )
     bearer = f"authorization: Bearer {key}\r\n" if key is not None else ""
     writer.write(
         f"{method} {path or parts.path} HTTP/1.1\r\nhost: x\r\n{bearer}"

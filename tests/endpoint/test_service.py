@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import ssl
 from typing import Any
 
 import pytest
 
 from cheapgpu.core import schema
 from cheapgpu.core.examples import completion
+from tests.check.servers import TLS
 from tests.core.exchanges import STREAM_BODY
 from tests.endpoint.live import (
     KEY,
@@ -17,7 +19,9 @@ from tests.endpoint.live import (
     ask,
     endpoint_before,
     question,
+    read_answer,
     saying,
+    send,
     streamed,
     whole,
 )
@@ -190,3 +194,24 @@ def test_metrics_count_without_a_word_of_what_was_said() -> None:
     assert 'first_byte_seconds_count{model="m1"} 1.0' in text
     assert "rain" not in text.lower()
     assert other.status == 404
+
+
+def test_tls_is_served_with_the_given_certificate() -> None:
+    """Buyers reach it by https; plain HTTP on the same port gets no answer."""
+
+    async def main() -> tuple[int, bytes]:
+        engine = Engine(saying(COMPLETION))
+        files = {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}
+        async with asyncio.timeout(20), endpoint_before(engine, **files) as running:
+            url = running.inference_url
+            assert url.startswith("https://")
+            plain, writer = await send(url, PLAIN)
+            nothing = await plain.read()
+            writer.close()
+            context = ssl.create_default_context(cafile=TLS / "certificate.pem")
+            reader, writer = await send(url, PLAIN, tls=context)
+            answer = await read_answer(reader)
+            writer.close()
+            return answer.status, nothing
+
+    assert asyncio.run(main()) == (200, b"")
