@@ -11,6 +11,7 @@ counts.
 
 import argparse
 import contextlib
+import http.client
 import json
 import os
 import shutil
@@ -29,7 +30,8 @@ from pathlib import Path
 LOAD = Path(__file__).parent / "load"
 KEY = "a-key-of-the-bench"
 MODEL = "sup-model"
-TICKS = os.sysconf("SC_CLK_TCK")
+#: Connections on which the fake engine is asked for its counts.
+ENGINES: dict[int, http.client.HTTPConnection] = {}
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,12 @@ def main() -> None:
             "nginx": stack.enter_context(nginx(folder, engine)),
             "endpoint": stack.enter_context(endpoint(folder, engine)),
         }
+        for name, (port, pid) in contestants.items():  # first: memory that was used is kept
+            slow_streams(folder, engine, name, port, pid)
         for scenario in SCENARIOS:
             compare(folder, engine, contestants, scenario, chosen.rounds)
+        for name, (port, _) in contestants.items():
+            leaving(engine, name, port)
 
 
 def compare(
@@ -133,6 +139,79 @@ def measured(folder: Path, port: int, pid: int, scenario: Scenario) -> float:
     wanted = int(scenario.load[scenario.load.index("-n") + 1])
     assert answers == wanted, told
     return spent * 1e6 / (answers * scenario.units)
+
+
+def slow_streams(folder: Path, engine: int, name: str, port: int, pid: int) -> None:
+    """Memory of a thousand streams at once, an event a second each."""
+    control(engine, "n=10&gap=1000000&mode=0")
+    idle = peak = memory(pid)
+    load = [str(folder / "lg"), "-p", str(port), "-m", MODEL, "-k", KEY, "-s", "-c", "1000"]
+    load += ["-n", "1000", "-d", "60", "-P", "/v1/chat/completions"]
+    with subprocess.Popen(load, stdout=subprocess.PIPE, text=True) as loading:
+        while loading.poll() is None:
+            time.sleep(0.2)
+            peak = max(peak, memory(pid))
+        told = json.loads(loading.communicate()[0])
+    print(
+        f"1,000 streams at once, an event a second            {name:9} {told['ok']} whole, "
+        f"{(peak - idle) / 1024:5.1f} MiB over idle, {(peak - idle) / 1000:5.1f} KiB a stream"
+    )
+
+
+def leaving(engine: int, name: str, port: int) -> None:
+    """How soon the engine's connection is closed after a buyer has left in mid-stream."""
+    waits = {}
+    for kind, gap in (("while events flow", 20_000), ("in a silence", 4_000_000)):
+        control(engine, f"n=200&gap={gap}&mode=0")
+        waits[kind] = statistics.median(left_after(engine, port) for _ in range(7))
+    shown = ", ".join(f"{wait:.2f} ms {kind}" for kind, wait in waits.items())
+    print(f"buyer gone, engine's connection closed after        {name:9} {shown}")
+
+
+def left_after(engine: int, port: int) -> float:
+    """Milliseconds from a buyer's leaving until the engine sees its connection closed."""
+    body = json.dumps(
+        {
+            "model": MODEL,
+            "messages": [{"role": "user", "content": "Hello."}],
+            "max_completion_tokens": 500,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+    ).encode()
+    with socket.create_connection(("127.0.0.1", port)) as buyer:
+        buyer.sendall(
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            b"authorization: Bearer %b\r\ncontent-length: %d\r\n\r\n%b"
+            % (KEY.encode(), len(body), body)
+        )
+        buyer.recv(1)
+        time.sleep(0.1)
+        left = time.monotonic_ns()
+    deadline = left + 7_000_000_000
+    while time.monotonic_ns() < deadline:
+        closed = int(stats(engine)["lastclose"])
+        if closed > left:
+            return (closed - left) / 1e6
+        time.sleep(0.01)
+    return float("inf")
+
+
+def memory(pid: int) -> int:
+    """Resident memory of a process and its children, in KiB."""
+    total = 0
+    for process in (pid, *children(pid)):
+        status = Path(f"/proc/{process}/status").read_text()
+        total += int(status.partition("VmRSS:")[2].split()[0])
+    return total
+
+
+def stats(engine: int) -> dict[str, int]:
+    """What the fake engine has counted; asked on one connection, for it counts those too."""
+    ENGINES.setdefault(engine, http.client.HTTPConnection("127.0.0.1", engine))
+    ENGINES[engine].request("GET", "/_stats")
+    counted: dict[str, int] = json.loads(ENGINES[engine].getresponse().read())
+    return counted
 
 
 def cpu_seconds(pid: int) -> float:
