@@ -106,3 +106,12 @@ def test_one_upstream_is_named_without_a_number() -> None:
     upstream = UpstreamSettings(url="http://127.0.0.1/x", slots=0, model=(ModelSettings(id="m"),))
     with pytest.raises(SettingsError, match=r"^upstream\.slots: is 0; wanted 1 to 256"):
         check(Settings(key_env=("KEYS",), upstream=(upstream,)))
+
+
+def test_the_size_of_a_request_can_be_allowed(tmp_path: Path) -> None:
+    """A larger body is a setting; one beyond all reason is refused."""
+    file = written(tmp_path, WHOLE.replace("port = 8443", "request_bytes = 8_388_608"))
+    assert read_settings(file).request_bytes == 8 << 20
+    wrong = written(tmp_path, WHOLE.replace("port = 8443", "request_bytes = 1_000_000_000"))
+    with pytest.raises(SettingsError, match="request_bytes: is 1e"):
+        read_settings(wrong)

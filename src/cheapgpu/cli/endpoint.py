@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import ipaddress
 import os
 import signal
 from collections.abc import Iterable
@@ -243,7 +244,8 @@ def _reload(running: Running) -> None:
 
 def _announce(settings: Settings, running: Running, *, json: bool) -> None:
     """Say where the endpoint is, and how to check it."""
-    models = [model.id for given in settings.upstream for model in given.model]
+    declared = [model for given in settings.upstream for model in given.model]
+    models = [model.id for model in declared]
     if json:
         about = {
             "inference_url": running.inference_url,
@@ -256,8 +258,19 @@ def _announce(settings: Settings, running: Running, *, json: bool) -> None:
     _tell(f"models         {', '.join(models)}")
     if running.metrics_url is not None:
         _tell(f"metrics        {running.metrics_url}")
+    if not settings.tls_cert and not _is_loopback(settings.host):
+        _tell("no TLS: keys and texts can be read on the way, unless a proxy in front has it")
     key = f" --key-env {settings.key_env[0]}" if settings.key_env else " --key-env NAME"
-    _tell(f"cheapgpu check {running.inference_url} --model {models[0]}{key}")
+    ceiling = f" --ceiling {declared[0].ceiling}"
+    _tell(f"cheapgpu check {running.inference_url} --model {models[0]}{ceiling}{key}")
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _tell(what: str) -> None:

@@ -1,5 +1,6 @@
 """The engines behind an endpoint, and the models that they serve: what is known of them now."""
 
+import asyncio
 from typing import Final
 
 from cheapgpu.endpoint.dialects import Dialect
@@ -20,6 +21,7 @@ class Upstream:
     __slots__ = (
         "at_once",
         "dialect",
+        "doubted",
         "in_flight",
         "lines",
         "name",
@@ -46,6 +48,8 @@ class Upstream:
         self.lines = b""
         #: Whether it takes requests, and if not, why not.
         self.ready = False
+        #: Set where a request could not reach it: whoever watches it looks again at once.
+        self.doubted = asyncio.Event()
         self.why_not = "it has not answered yet"
         self.in_flight = 0
 

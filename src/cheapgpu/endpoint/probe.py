@@ -6,6 +6,7 @@ list a declared model is not ready, since some answer as any model that they are
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -35,7 +36,10 @@ async def watch(
         await look(pool, upstream, models)
         if (upstream.ready, upstream.why_not, upstream.dialect) != before:
             tell(state_of(upstream))
-        await asyncio.sleep(READY_SECONDS if upstream.ready else NOT_READY_SECONDS)
+        upstream.doubted.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(READY_SECONDS if upstream.ready else NOT_READY_SECONDS):
+                await upstream.doubted.wait()
 
 
 def state_of(upstream: Upstream) -> str:

@@ -17,6 +17,7 @@ from cheapgpu.endpoint.supervisor import Pace
 from cheapgpu.endpoint.upstreams import Opener, Tell
 from cheapgpu.wire.client import Pool
 from cheapgpu.wire.listener import Listener, server_tls
+from cheapgpu.wire.server import ServerLimits
 from cheapgpu.wire.sweeper import Sweeper
 
 #: Seconds between two looks at the clock, at most; a heartbeat wants a quarter of its silence.
@@ -109,7 +110,10 @@ async def running_endpoint(
             log=log.add if log is not None else None,
             clock=clock,
         )
-        listener = await Listener.open(endpoint, settings.host, settings.port, tls=tls)
+        limits = ServerLimits(body_bytes=settings.request_bytes)
+        listener = await Listener.open(
+            endpoint, settings.host, settings.port, tls=tls, limits=limits
+        )
         stack.push_async_callback(listener.close)
         stack.callback(endpoint.stop_all)
         running = Running(settings, endpoint, listener, opener)

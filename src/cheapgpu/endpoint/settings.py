@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from cheapgpu.core.errors import CheapGPUError
+from cheapgpu.core.limits import REQUEST_BYTES
 from cheapgpu.endpoint.dialects import DIALECTS
 
 _HIGHEST_PORT: Final = 65_535
@@ -81,6 +82,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     silence: float = 120.0
     #: Time that an answer may take in all.
     deadline: float = 3600.0
+    #: The largest body of a request, in bytes.
+    request_bytes: int = REQUEST_BYTES
     #: Time that answers in progress have when the endpoint is stopped.
     drain: float = 30.0
     #: Where metrics are served; none where the port is left out.
@@ -150,6 +153,7 @@ def _server_problems(settings: Settings) -> Iterator[str]:
     yield from _number("silence", settings.silence, 0.1, 3600)
     yield from _number("deadline", settings.deadline, 0.1, 86_400)
     yield from _number("drain", settings.drain, 0, 3600)
+    yield from _number("request_bytes", settings.request_bytes, 1024, 1 << 28)
 
 
 def _upstream_problems(upstream: UpstreamSettings, at: str) -> Iterator[str]:
