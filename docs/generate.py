@@ -17,15 +17,15 @@ from typing import Final, get_args
 from cheapgpu.check.cases import catalogue
 from cheapgpu.check.forecast import forecast
 from cheapgpu.check.plan import Plan
-from cheapgpu.wire.target import parse_target
 from cheapgpu.cli import COMMANDS
-from cheapgpu.endpoint.dialects import DIALECTS
-from cheapgpu.endpoint.edits import EDITS
-from cheapgpu.endpoint.failures import FAILURES
 from cheapgpu.core import stream
 from cheapgpu.core.recording import read_recording
 from cheapgpu.core.rules import AREAS, RULES, Rule
 from cheapgpu.core.verify import judge
+from cheapgpu.endpoint.dialects import DIALECTS
+from cheapgpu.endpoint.edits import EDITS
+from cheapgpu.endpoint.failures import FAILURES
+from cheapgpu.wire.target import parse_target
 
 ROOT: Final = Path(__file__).parent.parent
 #: An output ceiling, so that the case about it is shown.
