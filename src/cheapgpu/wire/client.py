@@ -1,7 +1,7 @@
 """The client side of HTTP/1.1: kept connections, one request at a time on each, none sent twice.
 
 Callbacks only: what one read of the socket brings is parsed, joined and handed on in one call.
-Source: RFC 9112; framing by httptools (llhttp), in its strict mode.
+Source: RFC 9112; framing by httptools (llhttp), in its strict mode. HEAD is not asked with it.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ Problem = Literal["connect", "tls", "closed", "head", "malformed"]
 
 #: Informational answers before the one that counts.
 _MOST_INFORMATIONAL: Final = 10
+_POOL_CLOSED: Final = "this program is closing its connections"
 
 
 class Origin(Struct, frozen=True):
@@ -84,6 +85,10 @@ class Sending:
         if self._connection is not None:
             self._connection.resume()
 
+    def dial(self, dialling: "asyncio.Task[None]") -> None:
+        """Take the task that opens a connection for it."""
+        self._dialling = dialling
+
     def attach(self, connection: "Connection") -> None:
         """Take the connection that carries it."""
         self._connection = connection
@@ -92,29 +97,38 @@ class Sending:
         if self._paused:
             connection.pause()
 
-    def detach(self) -> None:
-        """Let the connection go: the answer has ended."""
-        self._connection = None
+    def settle(self) -> Receiver | None:
+        """Let the connection go; who is to be told the end, once."""
+        self._connection = self._dialling = None
+        receiver, self.receiver = self.receiver, None
+        return receiver
 
-    def dial(self, dialling: "asyncio.Task[None]") -> None:
-        """Take the task that opens a connection for it."""
-        self._dialling = dialling
+
+class _BrokenError(Exception):
+    """What came is no answer that can be read."""
+
+    def __init__(self, problem: Problem, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.detail = detail
 
 
 class Connection(asyncio.Protocol):
     """One connection: idle, or carrying one request and its answer."""
 
     __slots__ = (
+        "_barren",
         "_body",
         "_fields",
         "_framed",
-        "_head_bytes",
         "_informational",
         "_keep",
         "_parser",
         "_paused",
         "_pool",
+        "_room",
         "_sending",
+        "_size",
         "_state",
         "_transport",
         "idle_since",
@@ -130,10 +144,13 @@ class Connection(asyncio.Protocol):
         self._sending: Sending | None = None
         self._state: Literal["idle", "head", "body", "done", "closed"] = "idle"
         self._fields: dict[bytes, bytes] = {}
-        self._framed = False
-        self._head_bytes = 0
+        # How many fields may still come, and the bytes of those that came.
+        self._room = self._size = 0
+        # Bytes in reads that brought nothing of a body, since one did.
+        self._barren = 0
         self._informational = 0
-        self._keep = self._paused = False
+        # Whether the end of the body is announced, and whether the connection is kept afterwards.
+        self._framed = self._keep = self._paused = False
         self._body: bytes | list[bytes] | None = None
 
     # What the pool does.
@@ -143,9 +160,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None  # noqa: S101 -- it is connected, or it is not here
         self._sending = sending
         self._state = "head"
-        self._fields = {}
-        self._framed = False
-        self._head_bytes = self._informational = 0
+        self._barren = self._informational = 0
         self._body = None
         self._parser = httptools.HttpResponseParser(self)
         sending.attach(self)
@@ -157,6 +172,21 @@ class Connection(asyncio.Protocol):
         self._state = "closed"
         if self._transport is not None:
             self._transport.abort()
+
+    def give_up(
+        self, problem: Problem, detail: str, ending: Literal["whole", "cut"] = "cut"
+    ) -> None:
+        """Cut the connection, and tell the receiver of the answer that it carries."""
+        self._hand_on()
+        state, sending = self._state, self._sending
+        self.abort()
+        receiver = sending.settle() if sending is not None else None
+        if receiver is None:
+            return
+        if state == "head":
+            receiver.failed(problem, detail)
+        else:
+            receiver.ended(ending)
 
     def pause(self) -> None:
         """Stop reading."""
@@ -179,52 +209,55 @@ class Connection(asyncio.Protocol):
     # What the transport does.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Be there for a request."""
         self._transport = cast("asyncio.Transport", transport)
+        self._pool.open.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._state in ("idle", "done", "closed"):
-            self.abort()  # nobody asked
-            self._pool.forget(self)
+        """Read the answer; what nobody asked for ends the connection."""
+        if self._sending is None:
+            self.abort()
             return
-        if self._state == "head":
-            self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._break("malformed", "it wants another protocol")
-            return
-        except httptools.HttpParserError:
-            if self._state == "done":  # something follows the answer: not to be used again
-                self._finish(keep=False)
-            else:
-                self._break("malformed", "what it sent is not HTTP/1.1")
-            return
-        if self._state == "head" and self._head_bytes > HEAD_BYTES:
-            self._break("head", f"its head has more than {HEAD_BYTES} bytes")
-            return
-        self._hand_on()
-        if self._state == "done":
-            self._finish(keep=self._keep)
+        except httptools.HttpParserCallbackError as error:
+            cause = error.__context__
+            if not isinstance(cause, _BrokenError):
+                raise cause or error from None
+            self._broken(cause.problem, cause.detail)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._broken("malformed", "what it sent is not HTTP/1.1")
+        else:
+            if self._body is not None:
+                self._barren = 0
+                self._hand_on()
+            elif self._state != "done":
+                self._barren += len(data)
+                if self._barren > HEAD_BYTES:
+                    self.give_up("head", f"its head has more than {HEAD_BYTES} bytes")
+            if self._state == "done":
+                self._finish(keep=self._keep)
 
     def eof_received(self) -> bool:
+        """Take the end of the connection for the end of a body that has no other."""
+        self._closed(None)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Tell that the answer is not whole."""
         self._transport = None
-        state, self._state = self._state, "closed"
+        self._closed(exc)
         self._pool.forget(self)
-        sending, self._sending = self._sending, None
-        if sending is None or sending.receiver is None:
-            return
-        receiver = sending.receiver
-        sending.detach()
-        sending.receiver = None
-        if state == "head":
-            receiver.failed("closed", "it closed the connection without an answer")
-        elif state == "body":
-            receiver.ended("whole" if not self._framed and exc is None else "cut")
 
     # What the parser does.
+
+    def on_message_begin(self) -> None:
+        """Be ready for a head; nothing may follow an answer."""
+        if self._state != "head":
+            raise _BrokenError("malformed", "it sent more than an answer")
+        self._fields = {}
+        self._room = HEAD_FIELDS
+        self._size = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a field of the head; trailers are let go."""
@@ -232,21 +265,30 @@ class Connection(asyncio.Protocol):
             return
         fields = self._fields
         name = name.lower()
-        if len(fields) >= HEAD_FIELDS:
-            raise httptools.HttpParserError("too many fields")
+        self._size += len(name) + len(value) + 4
+        self._room -= 1
+        if self._room < 0:
+            raise _BrokenError("head", f"its head has more than {HEAD_FIELDS} fields")
+        if self._size > HEAD_BYTES:
+            raise _BrokenError("head", f"its head has more than {HEAD_BYTES} bytes")
         fields[name] = b"%b, %b" % (fields[name], value) if name in fields else value
 
     def on_headers_complete(self) -> None:
         """Hand the head on, unless it only announces another (RFC 9110 section 15.2)."""
         status = self._parser.get_status_code()
         fields = self._fields
+        version = self._parser.get_http_version()
+        if version not in ("1.1", "1.0") or status < 100 or status == 101:
+            raise _BrokenError("malformed", "it does not speak HTTP/1.1")
         if status < 200:
             self._informational += 1
-            if self._informational > _MOST_INFORMATIONAL or status == 101:
-                raise httptools.HttpParserError("too many informational answers")
-            self._fields = {}
+            if self._informational > _MOST_INFORMATIONAL:
+                raise _BrokenError("malformed", "it sent too many informational answers")
             return
-        self._framed = b"content-length" in fields or b"transfer-encoding" in fields
+        coding = fields.get(b"transfer-encoding")
+        if coding is not None and not (version == "1.1" and coding.strip().lower() == b"chunked"):
+            raise _BrokenError("malformed", "it sent a transfer coding that was not asked for")
+        self._framed = coding is not None or b"content-length" in fields
         self._state = "body"
         if self._sending is not None and self._sending.receiver is not None:
             self._sending.receiver.head_received(status, fields)
@@ -267,6 +309,8 @@ class Connection(asyncio.Protocol):
             self._state = "done"
             self._keep = self._parser.should_keep_alive()
 
+    # How it ends.
+
     def _hand_on(self) -> None:
         gathered, self._body = self._body, None
         if gathered is not None and self._sending is not None:
@@ -277,42 +321,34 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, *, keep: bool) -> None:
         """The answer is whole: tell its receiver, and keep the connection or let it go."""
-        self._hand_on()
         sending, self._sending = self._sending, None
-        if sending is not None:
-            sending.detach()
-        if sending is None or self._transport is None:
-            keep = False
-        if keep and self._transport is not None:
+        transport = self._transport
+        if sending is None or transport is None:
+            return
+        receiver = sending.settle()
+        # A server may answer before it has read all; what it reads next would be in doubt.
+        if keep and not transport.get_write_buffer_size():
             self._state = "idle"
             self._parser = None
             self.resume()
             self._pool.keep(self)
         else:
-            self._state = "closed"
-            if self._transport is not None:
-                self._transport.close()
-        receiver = sending.receiver if sending is not None else None
-        if sending is not None and receiver is not None:
-            sending.receiver = None
+            self.abort()
+        if receiver is not None:
             receiver.ended("whole")
 
-    def _break(self, problem: Problem, detail: str) -> None:
-        """Give the answer up: what came is no HTTP, or too much of it."""
-        if self._state == "body":
-            self._hand_on()
-        state = self._state
-        sending = self._sending
-        self.abort()
-        if sending is None or sending.receiver is None:
-            return
-        receiver = sending.receiver
-        sending.detach()
-        sending.receiver = None
-        if state == "head":
-            receiver.failed(problem, detail)
+    def _broken(self, problem: Problem, detail: str) -> None:
+        """Give the answer up, unless it was whole before what came then."""
+        self._hand_on()
+        if self._state == "done":
+            self._finish(keep=False)
         else:
-            receiver.ended("cut")
+            self.give_up(problem, detail)
+
+    def _closed(self, exc: Exception | None) -> None:
+        whole = not self._framed and exc is None
+        what = "it closed the connection without an answer"
+        self.give_up("closed", what, "whole" if whole else "cut")
 
 
 class Pool:
@@ -328,9 +364,13 @@ class Pool:
         self._idle_seconds = idle_seconds
         self._connect_seconds = connect_seconds
         self._idle_most = idle_most
+        #: Every connection that has not ended.
+        self.open: set[Connection] = set()
         self._idle: dict[Origin, deque[Connection]] = {}
-        self._busy: set[Connection] = set()
-        self._dialling: set[asyncio.Task[None]] = set()
+        self._dialling: dict[asyncio.Task[None], Sending] = {}
+        self._is_closed = False
+        # Done once none is open, while closing.
+        self._empty: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._sweeper = Sweeper(min(1.0, idle_seconds))
         self._sweeper.add(self)
@@ -344,22 +384,20 @@ class Pool:
             connection = idle.pop()
             fresh = self._loop.time() - connection.idle_since < self._idle_seconds
             if fresh and connection.is_open:
-                self._busy.add(connection)
                 sending.reused = True
                 connection.carry(message, sending)
                 return sending
             connection.abort()
         task = self._loop.create_task(self._dial(origin, message, sending))
-        self._dialling.add(task)
-        task.add_done_callback(self._dialling.discard)
+        self._dialling[task] = sending
+        task.add_done_callback(self._dialling.pop)
         sending.dial(task)
         return sending
 
     def keep(self, connection: Connection) -> None:
         """Take back a connection whose answer has ended."""
-        self._busy.discard(connection)
         idle = self._idle.setdefault(connection.origin, deque())
-        if len(idle) >= self._idle_most:
+        if self._is_closed or len(idle) >= self._idle_most:
             connection.abort()
             return
         connection.idle_since = self._loop.time()
@@ -367,7 +405,9 @@ class Pool:
 
     def forget(self, connection: Connection) -> None:
         """Let go of a connection that has ended."""
-        self._busy.discard(connection)
+        self.open.discard(connection)
+        if self._empty is not None and not self.open and not self._empty.done():
+            self._empty.set_result(None)
         idle = self._idle.get(connection.origin)
         if idle is not None:
             with suppress(ValueError):
@@ -382,18 +422,24 @@ class Pool:
                 del self._idle[origin]
 
     async def close(self) -> None:
-        """Cut every connection."""
+        """Cut every connection, and tell whose answers are not whole; nothing is sent any more."""
+        self._is_closed = True
         self._sweeper.stop()
-        for task in tuple(self._dialling):
+        for task, sending in tuple(self._dialling.items()):
             task.cancel()
-        for connection in [*self._busy, *(each for idle in self._idle.values() for each in idle)]:
-            connection.abort()
-        self._idle.clear()
-        self._busy.clear()
+            _fail(sending, "closed", _POOL_CLOSED)
+        for connection in tuple(self.open):
+            connection.give_up("closed", _POOL_CLOSED)
         await asyncio.gather(*self._dialling, return_exceptions=True)
+        if self.open:
+            self._empty = self._loop.create_future()
+            await self._empty
 
     async def _dial(self, origin: Origin, message: bytes, sending: Sending) -> None:
         problem: Problem = "connect"
+        if self._is_closed:
+            _fail(sending, "closed", _POOL_CLOSED)
+            return
         try:
             async with asyncio.timeout(self._connect_seconds):
                 _, connection = await self._loop.create_connection(
@@ -409,18 +455,23 @@ class Pool:
             detail = f"no connection within {self._connect_seconds:g} s"
         except OSError as error:
             detail = _why(error)
+        except (ValueError, OverflowError):  # a name or a port that is none
+            detail = "no connection: there is no such address"
         else:
             if sending.receiver is None:  # it was cancelled meanwhile
                 connection.abort()
                 return
             if connection.is_open:
-                self._busy.add(connection)
                 connection.carry(message, sending)
                 return
             problem, detail = "closed", "it closed the connection at once"
-        receiver, sending.receiver = sending.receiver, None
-        if receiver is not None:
-            receiver.failed(problem, detail)
+        _fail(sending, problem, detail)
+
+
+def _fail(sending: Sending, problem: Problem, detail: str) -> None:
+    receiver = sending.settle()
+    if receiver is not None:
+        receiver.failed(problem, detail)
 
 
 def _why(error: OSError) -> str:

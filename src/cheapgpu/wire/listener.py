@@ -2,12 +2,12 @@
 
 import asyncio
 import ssl
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
 from cheapgpu.core.errors import CheapGPUError
-from cheapgpu.wire.server import Connections, ServerConnection, ServerLimits, Service
+from cheapgpu.wire.request_reader import ServerLimits
+from cheapgpu.wire.server import LINGER_SECONDS, Connections, ServerConnection, Service
 from cheapgpu.wire.sweeper import Sweeper
 
 #: Connections that the system holds until they are accepted.
@@ -44,11 +44,20 @@ class Listener:
     ) -> Self:
         """Listen on an address; port 0 takes any that is free. Raises ListenError."""
         connections = Connections(service, limits or ServerLimits())
+        if not 0 <= port < 1 << 16:  # uvloop would take its lower half
+            raise ListenError(f"{host} port {port}: ports are 0 to 65535; give another address")
         try:
             server = await connections.loop.create_server(
-                lambda: ServerConnection(connections), host, port, ssl=tls, backlog=_BACKLOG
+                lambda: ServerConnection(connections),
+                host,
+                port,
+                ssl=tls,
+                backlog=_BACKLOG,
+                # Without it a client could stay in its handshake, where nothing counts it.
+                ssl_handshake_timeout=connections.limits.head_seconds if tls else None,
+                ssl_shutdown_timeout=LINGER_SECONDS if tls else None,
             )
-        except (OSError, OverflowError) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ListenError(f"{host} port {port}: {reason}; give another address") from None
         return cls(connections, server)
@@ -78,23 +87,28 @@ class Listener:
         connections.draining = True
         for connection in tuple(connections.open):
             connection.drain()
-        connections.quiet = connections.loop.create_future()
+        connections.quiet = connections.quiet or connections.loop.create_future()
         connections.check_quiet()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await connections.quiet
+        await asyncio.wait({connections.quiet}, timeout=seconds)
         return not connections.calls
 
     async def close(self) -> None:
-        """Accept nothing new, and cut what is left; answers that were written are flushed first."""
+        """Accept nothing new, and cut what is left; answers that were written leave first."""
+        connections = self._connections
         self._server.close()
         self._sweeper.stop()
-        for connection in tuple(self._connections.open):
+        connections.draining = True
+        for connection in tuple(connections.open):
             if connection.busy:
-                connection.cut()
+                connection.leave()
             else:
                 connection.close()
-        await asyncio.sleep(0)
+        connections.empty = connections.empty or connections.loop.create_future()
+        connections.check_quiet()
+        await asyncio.wait({connections.empty}, timeout=LINGER_SECONDS)
+        for connection in tuple(connections.open):
+            connection.cut()
+        await asyncio.wait({connections.empty}, timeout=LINGER_SECONDS)
 
 
 def server_tls(cert: Path, key: Path) -> ssl.SSLContext:
@@ -111,8 +125,8 @@ def server_tls(cert: Path, key: Path) -> ssl.SSLContext:
         except OSError as error:
             raise ListenError(f"the TLS {name} {path}: {error.strerror}") from None
     try:
-        context.load_cert_chain(cert, key)
-    except ssl.SSLError:
+        context.load_cert_chain(cert, key, password=lambda: "")  # or else it asks the terminal
+    except (ssl.SSLError, ValueError):
         raise ListenError(
             f"{cert} and {key} are no certificate and its key; give PEM files"
         ) from None

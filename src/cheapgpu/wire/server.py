@@ -1,44 +1,31 @@
-"""The server side of HTTP/1.1: requests read within limits and time, answers written at once.
+"""The server side of HTTP/1.1: whole requests answered in their order, each answer written at once.
 
-Nothing ambiguous is passed on: what two readers could take for two different requests is refused
-and the connection closed (RFC 9112 section 11.2). httptools (llhttp) reads in its strict mode; what
-that lets pass is closed here. Requests that come while one is answered wait, and reading with them.
+What is no sound request is answered last, and the connection closed so that its client reads that
+answer first. Requests that come while one is answered wait; reading goes on meanwhile, since only
+so is a client's leaving seen.
 """
 
 import asyncio
+import sys
 from collections import deque
-from itertools import chain
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Final, Literal, Protocol, cast
 
-import httptools
-from msgspec import Struct
-
-from cheapgpu.core.limits import HEAD_BYTES, HEAD_FIELDS, HEAD_SECONDS, REQUEST_BYTES
 from cheapgpu.wire.message import Lines, RequestHead, Response, response_head
+from cheapgpu.wire.request_reader import RefusedError, RequestReader, ServerLimits
+
+__all__ = ["Call", "CallClient", "Connections", "ServerConnection", "ServerLimits", "Service"]
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
-_TARGET_BYTES: Final = 8192
-#: Fields of which a second one makes a request ambiguous.
-_SINGLE: Final = frozenset((b"host", b"authorization", b"content-type", b"content-length"))
-#: Seconds for which a closed connection is read on, so that its client reads the answer first.
-_LINGER_SECONDS: Final = 2.0
-
-
-class ServerLimits(Struct, frozen=True):
-    """What one client may send, and how long it may take; bytes and seconds."""
-
-    head_bytes: int = HEAD_BYTES
-    head_fields: int = HEAD_FIELDS
-    body_bytes: int = REQUEST_BYTES
-    head_seconds: float = HEAD_SECONDS
-    body_seconds: float = 30.0
-    idle_seconds: float = 75.0
-    #: How long a client may take nothing of what is written to it.
-    stall_seconds: float = 60.0
-    #: Connections at once.
-    connections: int = 10_000
+#: Seconds for which a connection that is over is read on, so that its client reads the answer.
+LINGER_SECONDS: Final = 2.0
+#: Requests of a connection that wait for their turn: from the first number on no more is read, and
+#: beyond the second, if one read brings so many, they are refused.
+_WAITING: Final = 4
+_WAITING_MOST: Final = 64
+#: Connections beyond the limit that are told so; still others are cut.
+_TOLD: Final = 100
 
 
 class CallClient(Protocol):
@@ -68,9 +55,23 @@ class Service(Protocol):
 
 
 class Call:
-    """One request that is being answered, and the way to answer it."""
+    """One request that is being answered, and the way to answer it.
 
-    __slots__ = ("_connection", "_head", "_state", "body", "client", "head", "received")
+    All that it does is without effect once the client has left, or the answer is over.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_head",
+        "_state",
+        "body",
+        "client",
+        "head",
+        "http_1_1",
+        "keep",
+        "received",
+        "refusal",
+    )
 
     def __init__(
         self, connection: "ServerConnection", head: RequestHead, body: bytes, received: float
@@ -81,9 +82,13 @@ class Call:
         self.received = received
         #: Who is told what the client does.
         self.client: CallClient | None = None
+        #: What answers it in place of the service.
+        self.refusal: Response | None = None
+        #: The version that is spoken, and whether the connection is kept afterwards.
+        self.http_1_1 = self.keep = True
         self._connection: ServerConnection | None = connection
         self._head = b""
-        self._state: Literal["waiting", "chunked", "close", "over"] = "waiting"
+        self._state: Literal["waiting", "chunked", "close", "bare", "over"] = "waiting"
 
     @property
     def paused(self) -> bool:
@@ -96,22 +101,36 @@ class Call:
         return self._connection.peer if self._connection is not None else ""
 
     def respond(self, response: Response) -> None:
-        """Answer whole. Without effect once the client has left."""
+        """Answer whole; if the head of an answer in pieces has left, cut that instead."""
+        has_left = self._state != "waiting" and not self._head
         connection = self._over()
-        if connection is not None:
-            connection.write_response(response, head_only=self.head.method == "HEAD")
+        if connection is None:
+            return
+        if has_left:
+            connection.cut()
+            return
+        status, body = response.status, response.body
+        framing = b"" if status in (204, 304) else b"content-length: %d\r\n" % len(body)
+        keep = self.keep and not connection.draining
+        head = response_head(status, response.lines, framing=framing, keep=keep)
+        bare = self.head.method == "HEAD" or not framing
+        connection.finish(head if bare else head + body, keep=keep)
 
     def start(self, status: int, lines: Lines) -> None:
         """Begin an answer in pieces; its head leaves with the first of them."""
         connection = self._connection
         if connection is None:
             return
-        chunked = connection.http_1_1
-        self._state = "chunked" if chunked else "close"
-        if not chunked:
-            connection.keep = False
-        framing = _CHUNKED if chunked else b""
-        self._head = response_head(status, lines, framing=framing, keep=connection.keep)
+        framing = _CHUNKED
+        self._state = "chunked"
+        if not self.http_1_1:
+            self.keep = False
+            framing = b""
+            self._state = "close"
+        if self.head.method == "HEAD":
+            self._state = "bare"
+        keep = self.keep and not connection.draining
+        self._head = response_head(status, lines, framing=framing, keep=keep)
 
     def write(self, data: bytes) -> None:
         """Write a piece, in this turn of the loop."""
@@ -121,8 +140,10 @@ class Call:
         head = self._head
         if self._state == "chunked":
             connection.write(b"%b%x\r\n%b\r\n" % (head, len(data), data))
-        else:
+        elif self._state == "close":
             connection.write(head + data)
+        else:
+            return
         if head:
             self._head = b""
 
@@ -132,10 +153,11 @@ class Call:
         connection = self._over()
         if connection is None:
             return
-        if close:
-            connection.keep = False
-        connection.write(self._head + (_LAST_CHUNK if state == "chunked" else b""))
-        connection.answered()
+        if state == "waiting":
+            connection.cut()
+            return
+        last = _LAST_CHUNK if state == "chunked" else b""
+        connection.finish(self._head + last, keep=self.keep and not close)
 
     def abort(self) -> None:
         """Cut the connection, so that its client sees that the answer is not whole."""
@@ -155,26 +177,6 @@ class Call:
         return connection
 
 
-class _RefusedError(Exception):
-    """A message is refused while it is read."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-
-
-class _Waiting(Struct, frozen=True):
-    """A whole request whose turn has not come."""
-
-    head: RequestHead
-    body: bytes
-    received: float
-    refusal: Response | None
-    keep: bool
-    http_1_1: bool
-
-
 class Connections:
     """What all connections of a listener share."""
 
@@ -183,43 +185,53 @@ class Connections:
         self.limits = limits
         self.open: set[ServerConnection] = set()
         self.loop = asyncio.get_running_loop()
+        #: How many requests are being answered.
+        self.calls = 0
         self.draining = False
-        #: Done once nothing is answered any more, while draining.
+        #: While draining: done once nothing is answered any more, and once none is open.
         self.quiet: asyncio.Future[None] | None = None
-
-    @property
-    def calls(self) -> int:
-        """How many requests are being answered."""
-        return sum(connection.busy for connection in self.open)
+        self.empty: asyncio.Future[None] | None = None
 
     def check_quiet(self) -> None:
-        """Tell who drains, once there is nothing left to wait for."""
-        if self.quiet is not None and not self.quiet.done() and not self.calls:
+        """Tell who waits, once there is nothing left to wait for."""
+        if self.quiet is not None and not self.calls and not self.quiet.done():
             self.quiet.set_result(None)
+        if self.empty is not None and not self.open and not self.empty.done():
+            self.empty.set_result(None)
+
+    def refuse(self, status: int, reason: str) -> Response:
+        """The service's refusal; it does without one that fails."""
+        try:
+            return self.service.refuse(status, reason)
+        except Exception as error:  # noqa: BLE001 -- a fault of ours must not leave a client waiting
+            self.report("refuse", error)
+            return Response(status)
+
+    def fault(self, what: str, error: Exception) -> Response:
+        """Report a fault of the service; the answer to who met it."""
+        self.report(what, error)
+        return self.refuse(500, "a fault of this server")
+
+    def report(self, what: str, error: Exception) -> None:
+        """Tell the loop of a fault of the service, and nothing of what was asked."""
+        message = f"{type(self.service).__name__}.{what} failed"
+        self.loop.call_exception_handler({"message": message, "exception": error})
 
 
 class ServerConnection(asyncio.Protocol):
     """One client's connection: one call at a time, in the order of its requests."""
 
     __slots__ = (
+        "_advancing",
         "_backlog",
-        "_body",
         "_call",
         "_deadline",
         "_deaf",
-        "_fields",
-        "_head",
-        "_head_bytes",
-        "_parser",
-        "_received",
-        "_refusal",
+        "_reader",
         "_shared",
-        "_size",
         "_state",
-        "_target",
         "_transport",
-        "http_1_1",
-        "keep",
+        "_unsent",
         "paused",
         "peer",
     )
@@ -227,162 +239,137 @@ class ServerConnection(asyncio.Protocol):
     def __init__(self, shared: Connections) -> None:
         self._shared = shared
         self._transport: asyncio.Transport | None = None
-        self._parser: Any = httptools.HttpRequestParser(self)
+        self._reader = RequestReader(self, shared.limits, shared.loop.time)
         self._call: Call | None = None
-        #: Whole requests that wait for their turn: those that one read brought, no more.
-        self._backlog: deque[_Waiting] = deque()
-        self._state: Literal["idle", "head", "body", "closing"] = "idle"
+        #: Whole requests that wait for their turn.
+        self._backlog: deque[Call] = deque()
+        #: open: requests are read · last: no more, but answers are due · closing: nothing is due.
+        self._state: Literal["open", "last", "closing"] = "open"
         self._deadline = 0.0
-        self.keep = True
-        self.http_1_1 = True
+        #: Whether requests are being taken from the backlog, and whether reading is paused.
+        self._advancing = self._deaf = False
+        #: Bytes that the client had not taken when they were last looked at.
+        self._unsent = 0
+        #: Whether the client reads too slowly.
         self.paused = False
         self.peer = ""
-        # Whether reading is paused.
-        self._deaf = False
-        # The request that is being read: its target, its fields, the bytes that came before its
-        # body, its head, when that was whole, what refuses it, its body and the bytes of that.
-        self._target = b""
-        self._fields: dict[bytes, bytes] = {}
-        self._head_bytes = 0
-        self._head: RequestHead | None = None
-        self._received = 0.0
-        self._refusal: Response | None = None
-        self._body: list[bytes] = []
-        self._size = 0
 
     @property
     def busy(self) -> bool:
         """Whether a request is being answered."""
         return self._call is not None
 
+    @property
+    def draining(self) -> bool:
+        """Whether nothing new is taken."""
+        return self._shared.draining
+
     # What the transport does.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request, if there is room for one more connection."""
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) else ""
         shared = self._shared
         shared.open.add(self)
-        self._deadline = shared.loop.time() + shared.limits.head_seconds
-        if len(shared.open) > shared.limits.connections:
-            self._reject(503, "too many connections")
+        limits = shared.limits
+        self._deadline = shared.loop.time() + limits.head_seconds
+        over = len(shared.open) - limits.connections
+        if shared.draining or over > _TOLD:
+            self.cut()
+        elif over > 0:
+            self._conclude(shared.refuse(503, "too many connections"))
 
     def data_received(self, data: bytes) -> None:
-        if self._state == "closing":
+        """Read requests; what comes after the last of them is let go."""
+        if self._state != "open":
             return
-        if self._state == "idle":
-            self._state = "head"
-            self._deadline = self._shared.loop.time() + self._shared.limits.head_seconds
-        if self._state == "head":
-            self._head_bytes += len(data)
+        reader = self._reader
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._reject(501, "no other protocol is spoken here")
-        except _RefusedError as refused:
-            self._reject(refused.status, refused.reason)
-        except httptools.HttpParserError as error:
-            cause = error.__context__
-            if isinstance(cause, _RefusedError):
-                self._reject(cause.status, cause.reason)
-            else:
-                self._reject(400, "the message is not sound HTTP/1.1")
-        if self._state == "head" and self._head_bytes > self._shared.limits.head_bytes:
-            self._reject(431, self._too_long())
+            reader.feed(data)
+        except RefusedError as refused:
+            if self._state == "open":
+                shared = self._shared
+                answer = refused.response or shared.refuse(refused.status, refused.reason)
+                self._conclude(answer)
+        else:
+            if reader.awaits_continue:
+                self._continue()
 
     def eof_received(self) -> bool:
-        return False  # a client that has said its last is taken for gone
+        """Take a client that has said its last for gone; what it was told before still leaves."""
+        if self._call is not None:
+            self.leave()
+        else:
+            self.close()
+        return False
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 -- as asyncio calls it
+        """Tell who answers that the client has left."""
         self._transport = None
         self._state = "closing"
         self._backlog.clear()
-        shared = self._shared
-        shared.open.discard(self)
-        call, self._call = self._call, None
+        self._shared.open.discard(self)
+        call = self._release()
         if call is not None:
             call.leave()
-        shared.check_quiet()
 
     def pause_writing(self) -> None:
+        """Tell who answers that the client reads too slowly."""
+        shared, transport = self._shared, self._transport
         self.paused = True
-        self._deadline = self._shared.loop.time() + self._shared.limits.stall_seconds
+        self._unsent = transport.get_write_buffer_size() if transport is not None else 0
+        self._deadline = shared.loop.time() + shared.limits.stall_seconds
         if self._call is not None and self._call.client is not None:
             self._call.client.pause()
 
     def resume_writing(self) -> None:
+        """Go on: with the answer, with the next request, or with the end."""
         self.paused = False
-        if self._call is not None and self._call.client is not None:
-            self._call.client.resume()
-
-    # What the parser does.
-
-    def on_url(self, url: bytes) -> None:
-        """Gather the target."""
-        self._target += url
-        if len(self._target) > _TARGET_BYTES:
-            raise _RefusedError(414, f"the target has more than {_TARGET_BYTES} bytes")
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field of the head; trailers are let go."""
-        if self._state != "head":
-            return
-        fields = self._fields
-        name = name.lower()
-        if name in fields:
-            if name in _SINGLE:
-                raise _RefusedError(400, f"the field {name.decode()} stands there twice")
-            value = b"%b, %b" % (fields[name], value)
-        elif len(fields) >= self._shared.limits.head_fields:
-            raise _RefusedError(431, f"more than {self._shared.limits.head_fields} fields")
-        fields[name] = value
-
-    def on_headers_complete(self) -> None:
-        """Look at the whole head, and ask the service whether its body may come."""
-        shared = self._shared
-        self._check_head()
-        now = self._received = shared.loop.time()
-        self._state = "body"
-        self._deadline = now + shared.limits.body_seconds
-        target = self._target.decode("ascii")
-        method = self._parser.get_method().decode("ascii")
-        head = RequestHead(method, target, target.partition("?")[0], self._fields)
-        self._head = head
-        self._refusal = shared.service.admit(head)
-        expects = b"expect" in self._fields
-        if self._refusal is not None and expects:
-            self._close_with(self._refusal)
-        elif expects and self._call is None:
-            self.write(_CONTINUE)
-
-    def on_body(self, data: bytes) -> None:
-        """Gather the body; that of a refused request is let go."""
-        self._size += len(data)
-        if self._size > self._shared.limits.body_bytes:
-            raise _RefusedError(413, self._too_large())
-        if self._refusal is None:
-            self._body.append(data)
-
-    def on_message_complete(self) -> None:
-        """The request is whole: serve it, or let it wait for its turn."""
-        head, body = self._head, self._body
-        if self._state != "body" or head is None:
-            return
-        waiting = _Waiting(
-            head,
-            body[0] if len(body) == 1 else b"".join(body),
-            self._received,
-            self._refusal,
-            self._parser.should_keep_alive(),
-            self._parser.get_http_version() == "1.1",
-        )
-        self._begin()
-        if self._call is None:
-            self._serve(waiting)
+        if self._call is not None:
+            if self._call.client is not None:
+                self._call.client.resume()
+        elif self._state == "closing":
+            self._linger()
         else:
-            # Read no more until its turn. (Otherwise reading goes on during an answer: only so is a
-            # client's leaving seen.)
-            self._backlog.append(waiting)
+            self._advance()
+
+    # What the reader does.
+
+    def begun(self) -> None:
+        """Give the head its time."""
+        if self._state != "open":
+            raise RefusedError(400, "the connection is closed")
+        self._start_clock(self._shared.limits.head_seconds)
+
+    def admit(self, head: RequestHead, now: float) -> Response | None:
+        """Ask the service, and give the body its time."""
+        shared = self._shared
+        if self._call is None and not self.paused:
+            self._deadline = now + shared.limits.body_seconds
+        try:
+            return shared.service.admit(head)
+        except Exception as error:  # noqa: BLE001 -- a fault of ours must not leave a client waiting
+            response = shared.fault("admit", error)
+        raise RefusedError(500, "a fault of this server", response)
+
+    def whole(self, body: bytes, refusal: Response | None, *, keep: bool) -> None:
+        """Serve a request, or let it wait for its turn."""
+        reader = self._reader
+        assert reader.head is not None  # noqa: S101 -- it comes before the body
+        call = Call(self, reader.head, body, reader.received)
+        call.refusal = refusal
+        call.http_1_1 = reader.http_1_1
+        call.keep = keep
+        backlog = self._backlog
+        if self._call is None and not backlog and not self.paused:
+            self._serve(call)
+            return
+        backlog.append(call)
+        if len(backlog) >= _WAITING_MOST:
+            raise RefusedError(503, "too many requests wait on this connection")
+        if len(backlog) >= _WAITING:
             self._pause_reading()
 
     # What a call does.
@@ -392,103 +379,168 @@ class ServerConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
-    def write_response(self, response: Response, *, head_only: bool = False) -> None:
-        """Write a whole answer, and take the next request."""
-        framing = b"content-length: %d\r\n" % len(response.body)
-        keep = self.keep = self.keep and not self._shared.draining
-        head = response_head(response.status, response.lines, framing=framing, keep=keep)
-        self.write(head if head_only else head + response.body)
-        self.answered()
-
-    def answered(self) -> None:
-        """The answer is over: take the next request, or close."""
-        self._call = None
-        shared = self._shared
-        if not self.keep or shared.draining:
-            self._state = "closing"
-            self._deadline = shared.loop.time() + shared.limits.stall_seconds
-            if self._transport is not None:
-                self._transport.close()
-        elif self._backlog:
-            self._serve(self._backlog.popleft())
+    def finish(self, data: bytes, *, keep: bool) -> None:
+        """Write the last bytes of an answer, and take the next request, or close."""
+        self._release()
+        self.write(data)
+        if keep and not self._shared.draining:
+            self._advance()
         else:
-            limits = shared.limits
-            seconds = limits.idle_seconds if self._state == "idle" else limits.body_seconds
-            self._deadline = shared.loop.time() + seconds
-            self._resume_reading()
-        if shared.draining:
-            shared.check_quiet()
+            self._hang_up()
 
     def cut(self) -> None:
         """Cut the connection."""
-        self._call = None
+        self._release()
         self._state = "closing"
+        self._backlog.clear()
         if self._transport is not None:
             self._transport.abort()
-        self._shared.check_quiet()
 
     # What the listener does.
 
     def sweep(self, now: float) -> None:
         """Look at the clock: who is too slow, or idle for too long, is closed."""
-        if now < self._deadline:
+        if now < self._deadline or self._transport is None:
             return
-        if self._state == "closing" or self.paused:
-            if self._transport is not None:
-                self._transport.abort()
+        if self.paused or self._state == "closing":
+            self._sweep_unsent(self._transport, now)
         elif self._call is not None:
             return
-        elif self._state in ("head", "body") and self._head_bytes:
-            self._reject(408, f"the {self._state} did not come in time")
-        else:
+        elif self._reader.phase == "idle":
             self.close()
+        else:
+            reason = f"the {self._reader.phase} did not come in time"
+            self._conclude(self._reader.refusal or self._shared.refuse(408, reason))
 
     def drain(self) -> None:
         """Close the connection now, if it answers nothing; otherwise after the answer."""
-        if self._call is None and self._state != "closing":
+        if self._call is not None or self._state == "closing":
+            return
+        if self._reader.phase == "idle" or self._backlog:
             self.close()
+        else:
+            self._conclude(self._shared.refuse(503, "this server is being stopped"))
+
+    def leave(self) -> None:
+        """Cut the connection, and tell who answers."""
+        call = self._call
+        self.cut()
+        if call is not None:
+            call.leave()
 
     def close(self) -> None:
-        """Close the connection in good order."""
+        """Close the connection; what was written still leaves."""
         self._state = "closing"
-        self._deadline = self._shared.loop.time() + _LINGER_SECONDS
+        self._backlog.clear()
+        self._linger()
         if self._transport is not None:
             self._transport.close()
 
-    def _begin(self) -> None:
-        """Be ready for the next request."""
-        self._state = "idle"
-        self._head = None
-        self._head_bytes = 0
-        self._target = b""
-        self._fields = {}
-        self._body = []
-        self._size = 0
-        self._refusal = None
+    # Its turns.
 
-    def _check_head(self) -> None:
-        """Refuse what llhttp lets pass, and what could be read in two ways (RFC 9112)."""
-        if self._state == "closing":
+    def _serve(self, call: Call) -> None:
+        shared = self._shared
+        self._call = call
+        shared.calls += 1
+        if call.refusal is not None:
+            call.respond(call.refusal)
             return
-        fields, version = self._fields, self._parser.get_http_version()
-        most = self._shared.limits.head_bytes
-        if self._head_bytes > most and sum(map(len, chain(*fields.items()))) > most:
-            raise _RefusedError(431, self._too_long())
-        if version not in ("1.0", "1.1"):
-            raise _RefusedError(505, "HTTP/1.1 is spoken here")
-        if version == "1.1" and not fields.get(b"host"):
-            raise _RefusedError(400, "HTTP/1.1 needs a Host field")
-        if not self._target.startswith(b"/"):
-            raise _RefusedError(400, "the target must be a path")
-        coding = fields.get(b"transfer-encoding")
-        if coding is not None and (version == "1.0" or coding.strip().lower() != b"chunked"):
-            raise _RefusedError(501, "no transfer coding but chunked is read")
-        expect = fields.get(b"expect")
-        if expect is not None and expect.strip().lower() != b"100-continue":
-            raise _RefusedError(417, "no expectation but 100-continue is met")
-        length = fields.get(b"content-length")
-        if length is not None and int(length) > self._shared.limits.body_bytes:
-            raise _RefusedError(413, self._too_large())
+        try:
+            shared.service.serve(call)
+        except Exception as error:  # noqa: BLE001 -- a fault of ours must not leave a client waiting
+            call.keep = False
+            call.respond(shared.fault("serve", error))
+
+    def _release(self) -> Call | None:
+        """The call that was being answered is over."""
+        call, self._call = self._call, None
+        shared = self._shared
+        if call is not None:
+            shared.calls -= 1
+        if shared.draining:
+            shared.check_quiet()
+        return call
+
+    def _advance(self) -> None:
+        """Take the next request, of those that wait or of those that will come."""
+        if self._advancing:
+            return
+        backlog = self._backlog
+        if backlog:
+            self._advancing = True
+            try:
+                while backlog and self._call is None and not self.paused:
+                    self._serve(backlog.popleft())
+            finally:
+                self._advancing = False
+        if len(backlog) < _WAITING:
+            self._resume_reading()
+        if self._state != "open":
+            return
+        if self._call is None and not self.paused:
+            phase, limits = self._reader.phase, self._shared.limits
+            self._start_clock(
+                limits.idle_seconds
+                if phase == "idle"
+                else limits.head_seconds
+                if phase == "head"
+                else limits.body_seconds
+            )
+            if self._reader.awaits_continue:
+                self._continue()
+
+    def _continue(self) -> None:
+        """Ask for the body of a request whose turn has come."""
+        if self._call is None and not self._backlog and not self.paused:
+            self._reader.awaits_continue = False
+            self.write(_CONTINUE)
+
+    def _conclude(self, response: Response) -> None:
+        """Read no more: answer for the last time, after what waits, and close."""
+        self._state = "last"
+        last = Call(self, RequestHead("HEAD" if self._reader.is_head else "", "", "", {}), b"", 0.0)
+        last.refusal = response
+        last.keep = False
+        self._backlog.append(last)
+        if self._call is None:
+            self._advance()
+
+    def _hang_up(self) -> None:
+        """Say no more, but linger until the client has read it all (RFC 9112 section 9.6)."""
+        self._state = "closing"
+        self._backlog.clear()
+        self._linger()
+        self._resume_reading()
+        transport = self._transport
+        if transport is None:
+            return
+        if transport.can_write_eof():
+            transport.write_eof()
+        elif self._reader.phase == "idle":  # TLS: closed at once, unless a client is still sending
+            transport.close()
+
+    # Its clock.
+
+    def _start_clock(self, seconds: float) -> None:
+        """Give the client so long, unless it is the one that waits."""
+        if self._call is None and not self.paused:
+            self._deadline = self._shared.loop.time() + seconds
+
+    def _linger(self) -> None:
+        """Give the client its time to read the last answer."""
+        self._unsent = sys.maxsize
+        self._deadline = self._shared.loop.time() + LINGER_SECONDS
+
+    def _sweep_unsent(self, transport: asyncio.Transport, now: float) -> None:
+        """Cut a client that has taken nothing of what was written, and one that lingers."""
+        unsent = transport.get_write_buffer_size()
+        if 0 < unsent < self._unsent:
+            self._unsent = unsent
+            self._deadline = now + self._shared.limits.stall_seconds
+        elif unsent or transport.is_closing():
+            transport.abort()
+        else:
+            self.close()
 
     def _pause_reading(self) -> None:
         if self._transport is not None and not self._deaf:
@@ -499,52 +551,3 @@ class ServerConnection(asyncio.Protocol):
         if self._transport is not None and self._deaf:
             self._deaf = False
             self._transport.resume_reading()
-
-    def _too_long(self) -> str:
-        return f"the head has more than {self._shared.limits.head_bytes} bytes"
-
-    def _too_large(self) -> str:
-        return f"the body has more than {self._shared.limits.body_bytes} bytes"
-
-    def _serve(self, waiting: _Waiting) -> None:
-        self.keep = waiting.keep
-        self.http_1_1 = waiting.http_1_1
-        call = self._call = Call(self, waiting.head, waiting.body, waiting.received)
-        if waiting.refusal is not None:
-            call.respond(waiting.refusal)
-            return
-        shared = self._shared
-        try:
-            shared.service.serve(call)
-        except Exception as error:  # noqa: BLE001 -- a fault of ours must not leave a client waiting
-            what = f"{type(shared.service).__name__}.serve failed"
-            shared.loop.call_exception_handler({"message": what, "exception": error})
-            self.keep = False
-            call.respond(shared.service.refuse(500, "a fault of this server"))
-
-    def _reject(self, status: int, reason: str) -> None:
-        """Refuse a message that is none, and close."""
-        if self._state != "closing":
-            self._close_with(self._shared.service.refuse(status, reason))
-
-    def _close_with(self, response: Response) -> None:
-        """Answer for the last time, and linger so that the answer is read (RFC 9112 section 9.6)."""
-        transport = self._transport
-        if self._call is not None:
-            # An answer is on its way, and what came after its request is none: close after it.
-            self.keep = False
-            self._backlog.clear()
-            self._pause_reading()
-            return
-        self._state = "closing"
-        self._deadline = self._shared.loop.time() + _LINGER_SECONDS
-        if transport is None:
-            return
-        framing = b"content-length: %d\r\n" % len(response.body)
-        head = response_head(response.status, response.lines, framing=framing, keep=False)
-        transport.write(head + response.body)
-        if transport.can_write_eof():
-            transport.write_eof()
-            self._resume_reading()
-        else:
-            transport.close()

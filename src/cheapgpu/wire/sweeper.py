@@ -27,6 +27,7 @@ class Sweeper:
 
     def start(self) -> None:
         """Begin to look at the clock; the loop must be running."""
+        self.stop()
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._seconds, self._tick, loop)
 
@@ -45,6 +46,8 @@ class Sweeper:
         self._members.discard(member)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        # First of all, so that a member can stop it.
+        self._timer = loop.call_later(self._seconds, self._tick, loop)
         now = loop.time()
         for member in tuple(self._members):
             try:
@@ -53,4 +56,3 @@ class Sweeper:
             except Exception as error:  # noqa: BLE001 -- one fault must not stop all the others
                 what = f"{type(member).__name__}.sweep failed"
                 loop.call_exception_handler({"message": what, "exception": error})
-        self._timer = loop.call_later(self._seconds, self._tick, loop)
