@@ -244,3 +244,73 @@ def test_large_shapes_are_not_kept() -> None:
     plain = chunk({"content": "a"})[6:-2]
     many = plain.replace(b'"usage"', b",".join(b'"n%d":1' % n for n in range(500)) + b',"usage"')
     assert decoder_of(json.loads(many)) is None
+
+
+#: What stands around the text of a content chunk.
+BEFORE, OPENING, AFTER = chunk({"content": ""}).partition(b'"content":"')
+ENDS = (BEFORE + OPENING, AFTER)
+
+
+def verifier_of(**limits: int) -> StreamVerifier:
+    """A verifier that knows the frame `ENDS` by two chunks that it was fed."""
+    verifier = StreamVerifier(model=MODEL, limit=100, fast=True, **limits)
+    for data in (chunk({"role": "assistant", "content": ""}), chunk({"content": "a"})):
+        verifier.feed(data)
+    return verifier
+
+
+def check_passing(seed: int) -> int:
+    """Compare texts that are passed with the same events fed; count those that were passed."""
+    chance = random.Random(seed)
+    bodies = [json.dumps(text)[1:-1].encode() for text in TEXTS]
+    bodies += [json.dumps(text, ensure_ascii=False)[1:-1].encode() for text in TEXTS]
+    bodies += [b'"', b"\\", b"\\ud800", b"\xff", "é".encode()[:1], "é".encode()[1:], b"\n"]
+    limits: dict[str, int] = {}
+    if chance.random() < 0.2:
+        limits["stream_events"] = chance.randint(2, 8)
+    if chance.random() < 0.2:
+        limits["event_bytes"] = chance.randint(190, 500)
+    if chance.random() < 0.2:
+        limits["body_bytes"] = chance.randint(380, 2000)
+    passing, feeding = verifier_of(**limits), verifier_of(**limits)
+    passed = 0
+    for _ in range(4):
+        texts = chance.choices(bodies[: chance.choice((1, 40, 99))], k=chance.choice((1, 1, 2, 3)))
+        before = (passing.events, passing.broken)
+        one = len(texts) == 1 and chance.random() < 0.8
+        taken = passing.pass_text(ENDS, texts[0]) if one else passing.pass_texts(ENDS, texts)
+        data = b"".join(text.join(ENDS) for text in texts)
+        if taken:
+            passed += 1
+            assert passing.broken == before[1]
+        else:
+            assert (passing.events, passing.broken) == before
+            passing.feed(data)
+        feeding.feed(data)
+        assert (passing.events, passing.broken, passing.state) == (
+            feeding.events,
+            feeding.broken,
+            feeding.state,
+        ), (seed, texts)
+    assert passing.finish("whole") == feeding.finish("whole"), seed
+    return passed
+
+
+def test_texts_that_are_passed_are_judged_as_events_that_are_fed() -> None:
+    """Whatever the texts and limits: what is taken is sound, and what is not changes nothing."""
+    assert sum(check_passing(seed) for seed in range(2000)) > 2000
+
+
+def test_no_text_passes_before_its_frame_was_verified() -> None:
+    """Nor after another one was, within an event, or once anything else ended the text."""
+    new = StreamVerifier(model=MODEL)
+    other = verifier_of()
+    waiting = verifier_of()
+    waiting.feed(b"data: ")
+    over = verifier_of()
+    over.feed(chunk({}, "stop"))
+    ends = (ENDS[0].replace(b"c-1", b"c-2"), ENDS[1])
+    for verifier, given in ((new, ENDS), (other, ends), (waiting, ENDS), (over, ENDS)):
+        assert not verifier.pass_text(given, b"a")
+        assert not verifier.pass_texts(given, [b"a", b"b"])
+    assert other.pass_text(ENDS, b"a")

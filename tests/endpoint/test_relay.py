@@ -1,6 +1,7 @@
 """Answers on their way: at once, with heartbeats, stopped with their buyer, failed honestly."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from cheapgpu.core import schema
 from cheapgpu.core.examples import DONE, RAIN, ROLE, STOP, SUMMARY, completion
 from cheapgpu.core.sse import EventReader
 from cheapgpu.core.verify import judge
+from cheapgpu.endpoint.relay import Relay
 from cheapgpu.endpoint.running import Running, running_endpoint
 from cheapgpu.endpoint.settings import ModelSettings, Settings, UpstreamSettings
 from tests.check.servers import LAST_CHUNK, chunked, unused_port
@@ -411,3 +413,23 @@ def test_answers_on_one_connection_stay_apart() -> None:
     first, second = running(handler, use)
     assert first.endswith(DONE)
     assert json.loads(second)["object"] == "chat.completion"
+
+
+@pytest.mark.parametrize(
+    ("said", "body"),
+    [
+        (whole(completion()), PLAIN),
+        (streamed(STREAM_BODY), question()),
+        (whole(b"{}"), PLAIN),
+        (streamed(RAIN), question()),
+    ],
+)
+def test_an_answer_that_has_ended_leaves_nothing_to_the_collector(said: bytes, body: bytes) -> None:
+    """What an answer was made of goes with its end; the garbage collector would come later."""
+    gc.collect()
+    gc.disable()
+    try:
+        answered(saying(said), body)
+        assert not [each for each in gc.get_objects() if type(each) is Relay]
+    finally:
+        gc.enable()

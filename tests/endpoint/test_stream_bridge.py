@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cheapgpu.core.limits import ANSWER_BYTES, EVENT_BYTES
+from cheapgpu.core.limits import ANSWER_BYTES, EVENT_BYTES, STREAM_EVENTS
 from cheapgpu.core.sse import EventReader
 from cheapgpu.endpoint.canonical import Identity
 from cheapgpu.endpoint.dialects import DIALECTS
@@ -270,6 +270,36 @@ def test_a_frame_that_changes_is_learned_anew() -> None:
     )
     assert each.edits.as_dict()["identity"] == 100
     assert each.events == 100
+
+
+def test_reads_of_one_event_and_of_several_are_passed_on_alike() -> None:
+    """However many events a read has, and whatever their texts: the same bytes and edits."""
+    words = [" rain", "", "a:b", "\n", 'say "x"', "é", "雨", "\\", "[DONE]", "data: x", "a", "b"]
+    events = [text(word, logprobs=None) for word in words * 4] + [STOP, SUMMARY, DONE]
+    events[20:20] = [b": comment\n\n", text("odd", x=1), b"data:\n\n"]
+    seen = []
+    for most in (1, 2, 3, 7, 99):
+        each = bridge()
+        reads = [b"".join(events[n : n + most]) for n in range(0, len(events), most)]
+        out = b"".join(map(each.feed, reads))
+        assert each.failure is None
+        seen.append((out, each.edits.as_dict(), each.events))
+    assert all(one == seen[0] for one in seen)
+    assert seen[0][2] == len(events) - 1
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_more_events_than_a_stream_may_have_end_it(at_once: int) -> None:
+    """The last that it may have is passed on, and none after it."""
+    each = bridge()
+    each.feed(text("a") * 2)
+    each.feed(b"data: \n\n" * (STREAM_EVENTS - 4))
+    assert not each.over
+    out = b"".join(each.feed(text("b") * at_once) for _ in range(3 // at_once))
+    assert each.failure is not None
+    assert each.failure.reason == "too-large"
+    assert len(values(out)) == 2
+    assert each.events == STREAM_EVENTS
 
 
 def test_a_frame_that_always_changes_is_given_up() -> None:

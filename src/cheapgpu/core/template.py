@@ -47,6 +47,20 @@ class Template(Struct, frozen=True, gc=False):
     text_at: int
     text_to: int
 
+    def all_texts(self, chunk: bytes) -> list[bytes]:
+        """The texts of a chunk that is nothing but events that fit; none if it is not.
+
+        It is `prefix`, texts with `joint` between them, and `suffix`; and no text ends before its
+        suffix, for none has a quote. (So one with an escape fits nowhere here.)
+        """
+        if not (chunk.startswith(self.prefix) and chunk.endswith(self.suffix)):
+            return []
+        if len(chunk) < self.frame:  # the two overlap
+            return []
+        bodies = chunk[self.text_at : len(chunk) - self.text_to].split(self.joint)
+        together = b"".join(bodies)
+        return bodies if together.translate(STRING_BYTES) == together else []
+
     def follow(self, chunk: bytes, position: int, many: int) -> list[bytes]:
         """The texts of the events from `position` on that fit, at most `many`, one by one.
 

@@ -225,8 +225,12 @@ def _report(value: object, data: bytes, raw_of: Callable[[bytes], bytes]) -> Rep
         usage = decode_usage(raw)  # `12.0` is an integer to the schema
     if usage is None:
         raise Fault("usage-wrong", "/usage does not match the schema")
-    # A line end in JSON is white space; in an event stream it would end the line.
-    return Report(usage, raw.translate(_LINE_ENDS))
+    return Report(usage, in_one_line(raw))
+
+
+def in_one_line(text: bytes) -> bytes:
+    """A JSON text on one line: a line end is white space to it, and ends an event stream's line."""
+    return text.translate(_LINE_ENDS)
 
 
 def _raw_usage(data: bytes) -> bytes:

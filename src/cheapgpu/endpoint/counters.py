@@ -49,17 +49,45 @@ class Histogram:
         return buckets, self._sum
 
 
+class ModelCounters:
+    """What is counted of one declared model."""
+
+    __slots__ = ("edits", "first", "plain", "streams", "tokens", "total")
+
+    def __init__(self) -> None:
+        #: Answers by outcome.
+        self.plain: Counter[str] = Counter()
+        self.streams: Counter[str] = Counter()
+        self.edits: Counter[str] = Counter()
+        #: Of the prompt and of the completion.
+        self.tokens: Counter[str] = Counter()
+        self.first = Histogram(_FIRST)
+        self.total = Histogram(_TOTAL)
+
+    def answered(self, record: Record) -> None:
+        """Count an answer that has ended."""
+        answers = self.streams if record.stream else self.plain
+        answers[record.outcome] += 1
+        edits = self.edits
+        for edit, count in record.edits.items():
+            edits[edit] += count
+        if record.outcome == "complete":
+            # Of other outcomes no count is believed.
+            tokens = self.tokens
+            tokens["prompt"] += record.prompt_tokens or 0
+            tokens["completion"] += record.completion_tokens or 0
+        if record.first_ms is not None:
+            self.first.add(record.first_ms / 1000)
+        self.total.add(record.total_ms / 1000)
+
+
 class Counters(Collector):
     """Everything that is counted; labels are declared models and fixed words only."""
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self._models = models
-        self._answers: Counter[tuple[str, str, str]] = Counter()
         self._refused: Counter[str] = Counter()
-        self._edits: Counter[tuple[str, str]] = Counter()
-        self._tokens: Counter[tuple[str, str]] = Counter()
-        self._first = {model.id: Histogram(_FIRST) for model in models}
-        self._total = {model.id: Histogram(_TOTAL) for model in models}
+        self._counts = {model.id: ModelCounters() for model in models}
 
     def refused(self, why: Why) -> None:
         """Count a request that did not reach an engine."""
@@ -67,35 +95,25 @@ class Counters(Collector):
 
     def answered(self, record: Record) -> None:
         """Count an answer that has ended."""
-        model = record.model
-        mode = "stream" if record.stream else "plain"
-        self._answers[model, mode, record.outcome] += 1
-        for edit, count in record.edits.items():
-            self._edits[model, edit] += count
-        if record.outcome == "complete":
-            # Of other outcomes no count is believed.
-            self._tokens[model, "prompt"] += record.prompt_tokens or 0
-            self._tokens[model, "completion"] += record.completion_tokens or 0
-        if record.first_ms is not None:
-            self._first[model].add(record.first_ms / 1000)
-        self._total[model].add(record.total_ms / 1000)
+        self._counts[record.model].answered(record)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric, as prometheus-client asks."""
-        yield from self._counts()
-        for name, about, histograms in (
-            ("first_byte", "to the first byte of an answer", self._first),
-            ("answer", "to the end of an answer", self._total),
-        ):
-            family = HistogramMetricFamily(
-                f"cheapgpu_endpoint_{name}_seconds",
-                f"Seconds from a request {about}.",
-                labels=["model"],
-            )
-            for label, histogram in histograms.items():
-                buckets, total = histogram.buckets()
-                family.add_metric([label], buckets, total)
-            yield family
+        yield from self._families()
+        first = HistogramMetricFamily(
+            "cheapgpu_endpoint_first_byte_seconds",
+            "Seconds from a request to the first byte of an answer.",
+            labels=["model"],
+        )
+        total = HistogramMetricFamily(
+            "cheapgpu_endpoint_answer_seconds",
+            "Seconds from a request to the end of an answer.",
+            labels=["model"],
+        )
+        for model_id, counts in self._counts.items():
+            first.add_metric([model_id], *counts.first.buckets())
+            total.add_metric([model_id], *counts.total.buckets())
+        yield from (first, total)
         in_flight = GaugeMetricFamily(
             "cheapgpu_endpoint_in_flight", "Requests at an engine.", labels=["upstream"]
         )
@@ -109,7 +127,7 @@ class Counters(Collector):
         yield in_flight
         yield ready
 
-    def _counts(self) -> Iterator[Metric]:
+    def _families(self) -> Iterator[Metric]:
         answers = CounterMetricFamily(
             "cheapgpu_endpoint_answers",
             "Answers that ended, by outcome.",
@@ -126,13 +144,14 @@ class Counters(Collector):
             "Tokens of complete answers, as the engines reported them.",
             labels=["model", "side"],
         )
-        for family, counts in (
-            (answers, self._answers),
-            (edits, self._edits),
-            (tokens, self._tokens),
-        ):
-            for labels, count in counts.items():
-                family.add_metric(list(labels), count)
+        for model, of_model in self._counts.items():
+            for mode, outcomes in (("plain", of_model.plain), ("stream", of_model.streams)):
+                for outcome, count in outcomes.items():
+                    answers.add_metric([model, mode, outcome], count)
+            for edit, count in of_model.edits.items():
+                edits.add_metric([model, edit], count)
+            for side, count in of_model.tokens.items():
+                tokens.add_metric([model, side], count)
         for why, count in self._refused.items():
             refused.add_metric([why], count)
         yield from (answers, refused, edits, tokens)

@@ -61,12 +61,12 @@ EDITS: Final[dict[Edit, str]] = {
 
 
 class EditCount:
-    """How often each edit was made in one answer."""
+    """How often each edit was made in one answer; at first, each of `edits` once."""
 
     __slots__ = ("_counts",)
 
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+    def __init__(self, edits: Iterable[Edit] = ()) -> None:
+        self._counts: dict[str, int] = dict.fromkeys(edits, 1)
 
     def add(self, edits: Iterable[Edit], times: int = 1) -> None:
         """Count each of `edits` as made so many times."""
@@ -80,4 +80,4 @@ class EditCount:
 
     def __str__(self) -> str:
         """The counts as a header field shows them: `identity=12, usage-null=10`."""
-        return ", ".join(f"{edit}={count}" for edit, count in sorted(self._counts.items()))
+        return ", ".join([f"{edit}={count}" for edit, count in sorted(self._counts.items())])

@@ -1,6 +1,6 @@
 """An engine's plain answer in, the profile's out: edited honestly, verified before it leaves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from cheapgpu.core import strict_json
@@ -11,6 +11,7 @@ from cheapgpu.core.strict_json import Unreadable
 from cheapgpu.endpoint.canonical import Identity, completion
 from cheapgpu.endpoint.chunk_edits import (
     Report,
+    in_one_line,
     only_choice,
     read_finish,
     read_model,
@@ -21,6 +22,7 @@ from cheapgpu.endpoint.dialects import Dialect
 from cheapgpu.endpoint.edits import Edit, EditCount
 from cheapgpu.endpoint.failures import Fault, Reason
 from cheapgpu.endpoint.stream_bridge import StreamBridge
+from cheapgpu.endpoint.usual_answer import usual_answer
 
 _MEMBERS = frozenset(("id", "object", "created", "model", "choices", "usage", "error"))
 _CHOICE_MEMBERS = frozenset(("index", "message", "finish_reason"))
@@ -49,6 +51,30 @@ def bridge_plain(
     body: bytes, dialect: Dialect, identity: Identity, limit: int, is_pinned: Callable[[str], bool]
 ) -> PlainAnswer:
     """Bridge the whole body of an engine's plain answer; raises Fault where that is not honest."""
+    usual = usual_answer(body)
+    if usual is None:
+        return bridge_any(body, dialect, identity, limit, is_pinned)
+    answer, usage = usual
+    edits: list[Edit] = ["identity"]
+    if answer.has_more:
+        edits.append("members-left-out")
+    if answer.has_empty_tools:
+        edits.append("tools-empty")
+    if answer.model != identity.model:
+        edits.append("model")
+    if not is_pinned(answer.model):
+        raise _other_model()
+    choice = answer.choices[0]
+    report = Report(usage, in_one_line(bytes(answer.usage)))
+    return _verified(
+        choice.message.content, choice.finish_reason, report, EditCount(edits), identity, limit
+    )
+
+
+def bridge_any(
+    body: bytes, dialect: Dialect, identity: Identity, limit: int, is_pinned: Callable[[str], bool]
+) -> PlainAnswer:
+    """As `bridge_plain`, by way of a dictionary: for answers with members of any kind."""
     value = fast_value(body)
     if value is None:
         value = strict_json.decode(body)
@@ -66,14 +92,13 @@ def bridge_plain(
     content, finish = _read_choice(only_choice(value.get("choices")), dialect, edits)
     model = read_model(value)
     if model is not None and not is_pinned(model):
-        raise Fault("model-changed", "the answer names another model")
+        raise _other_model()
     if model != identity.model:
         edits.add("model")
     report = read_report(value, body, edits)
     if report is None:
         raise Fault("usage-missing", "no usage in the answer")
-    answer = completion(identity, content, finish, report.raw)
-    return _verified(answer, finish, report, edits, identity, limit)
+    return _verified(content, finish, report, EditCount(edits), identity, limit)
 
 
 def collect(bridge: StreamBridge, identity: Identity, limit: int) -> PlainAnswer:
@@ -81,10 +106,13 @@ def collect(bridge: StreamBridge, identity: Identity, limit: int) -> PlainAnswer
     finish, report, texts = bridge.finish_reason, bridge.report, bridge.texts
     if bridge.failure is not None or finish is None or report is None or texts is None:
         raise Fault("unverified", "the stream did not end well")
-    answer = completion(identity, "".join(texts), finish, report.raw)
     edits = bridge.edits
     edits.add(("collected",))
-    return _verified(answer, finish, report, edits, identity, limit)
+    return _verified("".join(texts), finish, report, edits, identity, limit)
+
+
+def _other_model() -> Fault:
+    return Fault("model-changed", "the answer names another model")
 
 
 def _read_choice(
@@ -109,18 +137,16 @@ def _read_choice(
 
 
 def _verified(  # noqa: PLR0913, PLR0917 -- the parts of an answer
-    body: bytes,
+    content: str | None,
     finish: FinishReason,
     report: Report,
-    edits: EditCount | set[Edit],
+    edits: EditCount,
     identity: Identity,
     limit: int,
 ) -> PlainAnswer:
-    broken: Sequence[str] = verify_completion(body, model=identity.model, limit=limit)
+    """The answer written anew; raises Fault where what was written does not pass verification."""
+    body = completion(identity, content, finish, report.raw)
+    broken = verify_completion(body, model=identity.model, limit=limit)
     if broken:
         raise Fault(_REASONS.get(broken[0], "unverified"), f"verification: {', '.join(broken)}")
-    if isinstance(edits, set):
-        count = EditCount()
-        count.add(edits)
-        edits = count
     return PlainAnswer(body, finish, report, edits)

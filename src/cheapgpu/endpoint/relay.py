@@ -14,7 +14,7 @@ from msgspec import Struct
 from cheapgpu.core.limits import ANSWER_BYTES, GRACE_SECONDS
 from cheapgpu.core.messages import FinishReason
 from cheapgpu.core.request import ChatRequest
-from cheapgpu.core.sse import essence, is_event_stream
+from cheapgpu.core.sse import essence
 from cheapgpu.endpoint.canonical import HEARTBEAT, Identity, new_identity
 from cheapgpu.endpoint.dialects import DIALECTS
 from cheapgpu.endpoint.edits import EditCount
@@ -34,6 +34,14 @@ JSON: Final[Lines] = b"content-type: application/json\r\n"
 _STREAM: Final[Lines] = (
     b"content-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n"
 )
+
+#: Content-Type fields as engines send them, and the media types that they name.
+_MEDIA_TYPES: Final = {
+    b"application/json": "application/json",
+    b"application/json; charset=utf-8": "application/json",
+    b"text/event-stream": "text/event-stream",
+    b"text/event-stream; charset=utf-8": "text/event-stream",
+}
 
 #: How an answer ended, for logs and metrics; anything else is a failure's reason.
 Outcome = Literal["complete", "buyer-gone"] | Reason
@@ -56,7 +64,7 @@ class Times(Struct, frozen=True):
     deadline: float
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True, gc=False):
     """What is known of an answer once it has ended; nothing of what was asked or said."""
 
     #: When it ended, Unix time in seconds.
@@ -80,7 +88,7 @@ class Record(Struct, frozen=True, kw_only=True):
     total_ms: float
 
 
-class Refused(Struct, frozen=True, kw_only=True):
+class Refused(Struct, frozen=True, kw_only=True, gc=False):
     """What is known of a request that reached no engine."""
 
     #: Unix time in seconds.
@@ -189,11 +197,11 @@ class Relay:
         if status != 200:
             self._refused = (status, retry_after(fields.get(b"retry-after")))
             return
-        coding = fields.get(b"content-encoding", b"identity").strip().lower()
-        media_type = fields.get(b"content-type", b"").decode("latin-1")
-        if coding != b"identity":
+        coding = fields.get(b"content-encoding", b"identity")
+        media_type = _media_type(fields.get(b"content-type", b""))
+        if coding != b"identity" and coding.strip().lower() != b"identity":
             self._fail(Failure("media-type", "a content coding that was not asked for"))
-        elif is_event_stream(media_type):
+        elif media_type == "text/event-stream":
             self._bridge = StreamBridge(
                 self._dialect,
                 self._identity,
@@ -201,7 +209,7 @@ class Relay:
                 self.model.is_pinned,
                 collect=not self.stream,
             )
-        elif self.stream or essence(media_type) != "application/json":
+        elif self.stream or media_type != "application/json":
             self._fail(Failure("media-type", "no event stream" if self.stream else "no JSON"))
 
     def body_received(self, data: bytes) -> None:
@@ -213,11 +221,12 @@ class Relay:
             self._keep(data)
             return
         out = bridge.feed(data)
+        now = self._clock()
         if bridge.events != self._events:
             self._events = bridge.events
-            self._heard = self._clock()
+            self._heard = now
         if out:
-            self._write(out)
+            self._write(out, now)
         if bridge.over:
             self._stream_over(bridge)
 
@@ -231,7 +240,7 @@ class Relay:
         elif self._bridge is not None:
             out = self._bridge.finish(whole=ending == "whole" and self._delimited)
             if out:
-                self._write(out)
+                self._write(out, self._clock())
             self._stream_over(self._bridge)
         elif ending == "cut":
             self._fail(Failure("cut", f"the body broke off after {self._size} bytes"))
@@ -283,7 +292,7 @@ class Relay:
         elif self._streams and now - self._heard > times.silence:
             self._fail(Failure("engine-silent", f"nothing for {times.silence:g} s"))
         elif self.stream and now - self._spoken >= times.heartbeat and self._refused is None:
-            self._write(HEARTBEAT)
+            self._write(HEARTBEAT, now)
 
     def stop(self) -> None:
         """Give the answer up, because the endpoint is being stopped."""
@@ -307,8 +316,8 @@ class Relay:
         status, _ = self._refused or (0, None)
         return read_refusal(status, b"".join(self._body))
 
-    def _write(self, data: bytes) -> None:
-        now = self._spoken = self._clock()
+    def _write(self, data: bytes, now: float) -> None:
+        self._spoken = now
         if not self._started:
             self._started = True
             self._first = now
@@ -340,8 +349,8 @@ class Relay:
 
     def _respond(self, answer: PlainAnswer) -> None:
         self._first = self._clock()
-        edits = b"x-cheapgpu-edits: %b\r\n" % str(answer.edits).encode()
-        self._call.respond(Response(200, answer.body, self._lines(JSON) + edits))
+        edits = f"x-cheapgpu-edits: {answer.edits}\r\n".encode()
+        self._call.respond(Response(200, answer.body, self._lines(JSON + edits)))
         self._close("complete", "", 200, answer)
 
     def _fail(self, failure: Failure) -> None:
@@ -378,6 +387,7 @@ class Relay:
         now = self._clock()
         self._over = True
         self._over_at = now
+        self._call.client = None  # so that the two are freed at once, not by the garbage collector
         if self._sending is None:
             self._sweeper.discard(self)
         bridge = self._bridge
@@ -405,6 +415,11 @@ class Relay:
                 total_ms=_ms(now - self._call.received),
             ),
         )
+
+
+def _media_type(content_type: bytes) -> str:
+    """The media type that a Content-Type field names; what engines send is known already."""
+    return _MEDIA_TYPES.get(content_type) or essence(content_type.decode("latin-1"))
 
 
 def _ms(seconds: float) -> float:

@@ -12,7 +12,7 @@ import msgspec
 
 from cheapgpu.core.request import ChatRequest, Refusal, decode_request, refuse_content_type
 from cheapgpu.endpoint.counters import Counters, Why
-from cheapgpu.endpoint.engine import RETRY_SECONDS, ServedModel
+from cheapgpu.endpoint.engine import RETRY_SECONDS, ServedModel, Upstream
 from cheapgpu.endpoint.failures import FAILURES, Reason, error_body
 from cheapgpu.endpoint.keys import Keyring
 from cheapgpu.endpoint.relay import JSON, Record, Refused, Relay, Times
@@ -23,6 +23,7 @@ from cheapgpu.wire.sweeper import Sweeper
 
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
+_JSON_TYPE: Final = b"application/json"
 _COMPLETIONS: Final = "/chat/completions"
 _CHALLENGE: Final[Lines] = JSON + b"www-authenticate: Bearer\r\n"
 _encode: Final = msgspec.json.Encoder().encode
@@ -119,26 +120,27 @@ class Endpoint:
     def _infer(self, call: Call) -> None:
         """Answer a request for an answer: refuse it, or send it to its engine."""
         key = call.head.principal
-        content_type = call.head.fields.get(b"content-type", b"").decode("latin-1")
-        refusal = refuse_content_type(content_type or None)
+        content_type = call.head.fields.get(b"content-type", b"")
+        refusal = None
+        if content_type != _JSON_TYPE:
+            refusal = refuse_content_type(content_type.decode("latin-1") or None)
         request = refusal or decode_request(call.body)
         if isinstance(request, Refusal):
             code = request.rule.removeprefix("refuse/")
             message, param = request.message, request.param
             call.respond(self._refuse("request", 400, message, code=code, param=param, key=key))
             return
-        refused = self._not_served(request, key) or self._not_now(request, key)
-        if refused is not None:
-            call.respond(refused)
+        model = self._model_for(request, key)
+        if isinstance(model, Response):
+            call.respond(model)
             return
-        model = self._models[request.model]
         model.upstream.in_flight += 1
         relay = Relay(call, request, model, self._times, self._sweeper, self, self._clock)
         self._relays.add(relay)
         relay.begin(self._pool, request)
 
-    def _not_served(self, request: ChatRequest, key: str) -> Response | None:
-        """Refuse a request within the profile that this endpoint does not serve."""
+    def _model_for(self, request: ChatRequest, key: str) -> ServedModel | Response:
+        """The model that is asked for; or a refusal, of what is not served, or not now."""
         model = self._models.get(request.model)
         if model is None:
             message = "model: this endpoint serves no such model"
@@ -151,12 +153,11 @@ class Endpoint:
             message = "stream: this model gives plain answers only; send false"
             code, param, status = "plain_only", "stream", 400
         else:
-            return None
+            return self._not_now(model.upstream, key) or model
         return self._refuse("request", status, message, code=code, param=param, key=key)
 
-    def _not_now(self, request: ChatRequest, key: str) -> Response | None:
+    def _not_now(self, upstream: Upstream, key: str) -> Response | None:
         """Refuse a request for which there is no room, before inference."""
-        upstream = self._models[request.model].upstream
         reason: Reason
         if self.stopping:
             reason = "stopping"

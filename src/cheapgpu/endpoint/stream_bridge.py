@@ -49,8 +49,8 @@ class StreamBridge:
 
     __slots__ = (
         "_between",
+        "_counted",
         "_edits",
-        "_events",
         "_finish",
         "_frames",
         "_identity",
@@ -61,7 +61,6 @@ class StreamBridge:
         "_out",
         "_reader",
         "_received",
-        "_repeated",
         "_report",
         "_report_beside",
         "_run_length",
@@ -69,8 +68,10 @@ class StreamBridge:
         "_template",
         "_template_edits",
         "_template_ends",
+        "_template_joint",
         "_verified",
         "_verifier",
+        "events",
         "failure",
         "over",
         "texts",
@@ -86,6 +87,8 @@ class StreamBridge:
         collect: bool = False,
     ) -> None:
         self.over = False
+        #: Events of the engine that were read so far.
+        self.events = 0
         self.failure: Failure | None = None
         self.texts: list[str] | None = [] if collect else None
         self._identity = identity
@@ -99,7 +102,6 @@ class StreamBridge:
         self._out: list[bytes] = []
         self._verified: list[bytes] = []
         self._between = False
-        self._events = 0
         self._received = 0
         self._index = 0
         self._model: str | None = None
@@ -110,13 +112,11 @@ class StreamBridge:
         self._run_length = 0
         self._template: Template | None = None
         self._template_ends = (b"", b"")
+        self._template_joint = b""
         self._template_edits: tuple[Edit, ...] = ()
-        self._repeated = 0
-
-    @property
-    def events(self) -> int:
-        """Events of the engine that were read so far."""
-        return self._events
+        # How many events there were by the last one whose edits are counted; those after it took
+        # the short way.
+        self._counted = 0
 
     @property
     def finish_reason(self) -> FinishReason | None:
@@ -139,27 +139,48 @@ class StreamBridge:
         if self.over:
             return b""
         template = self._template
-        if template is not None and self._between:
-            # The usual read: one event, the known frame around another text. The rest is in _read.
-            size = len(chunk)
-            if size < template.two:
-                body = chunk[template.text_at : size - template.text_to]
-                ends = self._template_ends
-                if (
-                    body.join(template.ends) == chunk
-                    and self._has_room(size)
-                    and self.texts is None
-                    and self._verifier.pass_texts(ends, [body])
-                ):
-                    self._received += size
-                    self._events += 1
-                    self._repeated += 1
-                    return body.join(ends)
+        if template is not None and self._between and self.texts is None:
+            passed = self._repeat(template, chunk)
+            if passed:
+                return passed
         try:
             self._read(chunk)
         except Fault as fault:
             self._fail(fault.failure)
         return self._passed_on()
+
+    def _repeat(self, template: Template, chunk: bytes) -> bytes:
+        """Pass on the usual read: whole events, each the known frame around another text.
+
+        Returns nothing, and has taken nothing, where a read is any other: that is for `_read`.
+        """
+        size = len(chunk)
+        received = self._received + size
+        if size > EVENT_BYTES or received > ANSWER_BYTES:
+            return b""
+        ends = self._template_ends
+        if size < template.two:  # one event at most
+            body = chunk[template.text_at : size - template.text_to]
+            if (
+                body.join(template.ends) != chunk
+                or self.events >= STREAM_EVENTS
+                or not self._verifier.pass_text(ends, body)
+            ):
+                return b""
+            self.events += 1
+            passed = body.join(ends)
+        else:
+            bodies = template.all_texts(chunk)
+            if (
+                not bodies
+                or self.events + len(bodies) > STREAM_EVENTS
+                or not self._verifier.pass_texts(ends, bodies)
+            ):
+                return b""
+            self.events += len(bodies)
+            passed = self._template_joint.join(bodies).join(ends)
+        self._received = received
+        return passed
 
     def finish(self, *, whole: bool) -> bytes:
         """End the engine's body; return what is to be passed on.
@@ -178,21 +199,13 @@ class StreamBridge:
         """An end without [DONE] is one only if nothing else is missing, and nothing was unread."""
         discarded = self._reader.finish()
         if not whole:
-            raise Fault("cut", f"the body ended without [DONE] after {self._events} events")
+            raise Fault("cut", f"the body ended without [DONE] after {self.events} events")
         if discarded is not None and discarded.data not in (None, DONE):
-            raise Fault("cut", f"the body ended within an event, after {self._events} whole ones")
+            raise Fault("cut", f"the body ended within an event, after {self.events} whole ones")
         if any(name != b"[DONE]" for name in self._reader.unknown):
             raise Fault("unclean-end", "the body has lines that are of no event, and no [DONE]")
         self._complete()
         self._edits.add(("done",))
-
-    def _has_room(self, size: int) -> bool:
-        """Whether one more event of `size` bytes is within every limit."""
-        return (
-            size <= EVENT_BYTES
-            and self._received + size <= ANSWER_BYTES
-            and self._events < STREAM_EVENTS
-        )
 
     def _read(self, chunk: bytes) -> None:
         reader = self._reader
@@ -205,7 +218,7 @@ class StreamBridge:
             if position == len(chunk) or self.over:
                 self._between = True
                 return
-            reader.skip_to(at + position, self._events)
+            reader.skip_to(at + position, self.events)
             chunk = chunk[position:]
         reader.receive(chunk)
         while not self.over and (event := reader.next_event()) is not None:
@@ -223,7 +236,7 @@ class StreamBridge:
         """
         position = 0
         find, startswith = chunk.find, chunk.startswith
-        while self._events < STREAM_EVENTS and not self.over:
+        while self.events < STREAM_EVENTS and not self.over:
             template = self._template
             if template is not None and startswith(template.prefix, position):
                 length = self._run(template, chunk, position)
@@ -245,23 +258,24 @@ class StreamBridge:
 
         Returns how many bytes they are.
         """
-        bodies = template.follow(chunk, position, STREAM_EVENTS - self._events)
+        bodies = template.follow(chunk, position, STREAM_EVENTS - self.events)
         if not bodies:
             return 0
-        before, after = self._template_ends
-        written = (before, (after + before).join(bodies), after)
+        ends = self._template_ends
+        written = self._template_joint.join(bodies).join(ends)
         self._verify()
-        if self.texts is None and self._verifier.pass_texts(self._template_ends, bodies):
-            self._verified += written
+        if self.texts is None and self._verifier.pass_texts(ends, bodies):
+            self._verified.append(written)
         else:
-            self._out += written
-        self._events += len(bodies)
-        self._repeated += len(bodies)
+            self._out.append(written)
+        self.events += len(bodies)
         return sum(map(len, bodies)) + template.frame * len(bodies)
 
     def _event(self, data: bytes, block: bytes | None = None) -> None:
         """Read one event the full way; `block` is its bytes where they are one plain data line."""
-        self._events += 1
+        self._count_repeated()
+        self.events += 1
+        self._counted = self.events
         if data == DONE:
             self._complete()
             self._edits.add(("closed-after-done",))
@@ -274,11 +288,11 @@ class StreamBridge:
             value = strict_json.decode(data)
             block = None
         if isinstance(value, Unreadable):
-            raise Fault("malformed", f"event {self._events}: {value.what}")
+            raise Fault("malformed", f"event {self.events}: {value.what}")
         if not isinstance(value, dict):
-            raise Fault("malformed", f"event {self._events}: JSON, but no object")
+            raise Fault("malformed", f"event {self.events}: JSON, but no object")
         if value.get("error") is not None:
-            raise Fault("engine-error", f"event {self._events} is an error object")
+            raise Fault("engine-error", f"event {self.events} is an error object")
         edits: set[Edit] = {"identity"}
         piece = read_engine_chunk(value, data, self._synonyms, edits)
         self._take(piece, edits)
@@ -290,7 +304,7 @@ class StreamBridge:
         """Keep and pass on what one chunk says."""
         if piece.model is not None and piece.model != self._model:
             if self._model is not None or not self._is_pinned(piece.model):
-                raise Fault("model-changed", f"event {self._events} names another model")
+                raise Fault("model-changed", f"event {self.events} names another model")
             self._model = piece.model
         if piece.model != self._identity.model:
             edits.add("model")
@@ -299,11 +313,11 @@ class StreamBridge:
         if piece.text is None:
             return
         if piece.index < self._index:
-            raise Fault("not-a-chunk", f"event {self._events}: the index goes back")
+            raise Fault("not-a-chunk", f"event {self.events}: the index goes back")
         self._index = piece.index
         if self._finish is not None:
             if piece.text or piece.finish_reason is not None:
-                raise Fault("after-terminal", f"event {self._events} follows the terminal choice")
+                raise Fault("after-terminal", f"event {self.events} follows the terminal choice")
             edits.add("chunk-left-out")
             return
         self._finish = piece.finish_reason
@@ -321,7 +335,7 @@ class StreamBridge:
             )
             if report.usage != last.usage and not grew:
                 raise Fault(
-                    "usage-wrong", f"event {self._events} reports usage once more, otherwise"
+                    "usage-wrong", f"event {self.events} reports usage once more, otherwise"
                 )
         self._report = report
         self._report_beside = beside
@@ -344,9 +358,9 @@ class StreamBridge:
     def _complete(self) -> None:
         """End the answer, if the engine has given all that makes an end."""
         if self._finish is None:
-            raise Fault("finish-missing", f"no finish reason in {self._events} events")
+            raise Fault("finish-missing", f"no finish reason in {self.events} events")
         if self._report is None:
-            raise Fault("usage-missing", f"no usage in {self._events} events")
+            raise Fault("usage-missing", f"no usage in {self.events} events")
         self._verify()
         ending = self._frames.ending(self._finish, self._report.raw)
         self._verifier.feed(ending)
@@ -406,14 +420,16 @@ class StreamBridge:
         frames = self._frames
         before = frames.role_text if piece.has_role else frames.text
         self._template_ends = (before, frames.after_text)
+        self._template_joint = frames.after_text + before
 
     def _forget(self) -> None:
         self._count_repeated()
         self._template = None
 
     def _count_repeated(self) -> None:
-        """Count the edits of all events that took the short way."""
-        if self._repeated:
-            self._edits.add(self._template_edits, self._repeated)
-            self._run_length += self._repeated
-            self._repeated = 0
+        """Count the edits of the events that took the short way since the last other one."""
+        repeated = self.events - self._counted
+        if repeated:
+            self._edits.add(self._template_edits, repeated)
+            self._run_length += repeated
+            self._counted = self.events
