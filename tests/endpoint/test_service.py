@@ -201,7 +201,10 @@ def test_tls_is_served_with_the_given_certificate() -> None:
 
     async def main() -> tuple[int, bytes]:
         engine = Engine(saying(COMPLETION))
-        files = {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}
+        files: dict[str, Any] = {
+            "tls_cert": str(TLS / "certificate.pem"),
+            "tls_key": str(TLS / "key.pem"),
+        }
         async with asyncio.timeout(20), endpoint_before(engine, **files) as running:
             url = running.inference_url
             assert url.startswith("https://")

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from cheapgpu.core import strict_json
 from cheapgpu.core.limits import JSON_DEPTH
-from cheapgpu.core.messages import MAX_SAFE_INTEGER
+from cheapgpu.core.messages import MAX_SAFE_INTEGER, hides_nothing
 from cheapgpu.core.places import token
 from cheapgpu.core.schema import describe, quote
 from cheapgpu.core.sse import essence
@@ -172,8 +172,7 @@ def _usual(body: bytes) -> ChatRequest | None:
     """Take the usual request by its type alone; what this leaves undecided is read the full way.
 
     The type has all members of the profile and no other, at fixed depths, and msgspec reads strict
-    JSON but for duplicate names. With no escape that could spell a colon, a text with no more
-    colons than its members and its strings have can hold no name twice.
+    JSON but for duplicate names, which `hides_nothing` excludes.
     """
     try:
         typed = _decode_typed(body)
@@ -185,12 +184,8 @@ def _usual(body: bytes) -> ChatRequest | None:
         or not 1 <= len(typed.model) <= _NAME_LENGTH
         or not typed.messages
         or (options is UNSET if typed.stream else options is not UNSET)
-        or b"\\u" in body
+        or not hides_nothing(body, typed)
     ):
-        return None
-    members = (6 if typed.stream else 4) + 2 * len(typed.messages)
-    texts = sum(message.content.count(":") for message in typed.messages)
-    if body.count(b":") != members + texts + typed.model.count(":"):
         return None
     return ChatRequest(
         model=typed.model,

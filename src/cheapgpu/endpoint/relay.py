@@ -255,7 +255,7 @@ class Relay:
             return
         reason = _PROBLEMS[problem]
         if reason == "engine-unreachable":
-            self.model.upstream.is_not_ready(detail)
+            self.model.upstream.doubted.set()
         self._fail(Failure(reason, detail))
 
     # What the buyer does.

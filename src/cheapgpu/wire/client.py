@@ -140,7 +140,8 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self._pool = pool
         self._transport: asyncio.Transport | None = None
-        self._parser: Any = None
+        # One for all answers: making one costs more than reading with it.
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._sending: Sending | None = None
         self._state: Literal["idle", "head", "body", "done", "closed"] = "idle"
         self._fields: dict[bytes, bytes] = {}
@@ -162,7 +163,6 @@ class Connection(asyncio.Protocol):
         self._state = "head"
         self._barren = self._informational = 0
         self._body = None
-        self._parser = httptools.HttpResponseParser(self)
         sending.attach(self)
         self._transport.write(message)
 
@@ -329,7 +329,6 @@ class Connection(asyncio.Protocol):
         # A server may answer before it has read all; what it reads next would be in doubt.
         if keep and not transport.get_write_buffer_size():
             self._state = "idle"
-            self._parser = None
             self.resume()
             self._pool.keep(self)
         else:
