@@ -2,10 +2,12 @@
 
 import importlib
 import re
+from dataclasses import replace
 
 import pytest
 
 from cheapgpu.core.errors import SelectionError
+from cheapgpu.core.exchange import Closed
 from cheapgpu.core.findings import Outcome
 from cheapgpu.core.rules import AREAS, BY_ID, RETIRED, RULES, Rule, select
 from cheapgpu.core.staging import staged
@@ -30,6 +32,25 @@ def test_good_bytes_hold_the_rule_and_bad_bytes_break_it_alone(rule: Rule) -> No
         assert bad.outcome != "complete"
     else:
         assert (bad.broken, bad.advice) == ([], [rule.id])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_what_was_not_seen_is_neither_held_nor_broken(rule: Rule) -> None:
+    """Where we stopped, a good answer breaks nothing; where none came, the rule does not hold."""
+    *before, last = staged(rule, rule.good)
+    stopped = Closed(t=30.0, how="timeout")
+    half = replace(last, reads=last.reads[: len(last.reads) // 2], closed=stopped)
+    nothing = replace(last, head=None, reads=(), closed=stopped)
+    for seen in (half, replace(half, reads=()), nothing):
+        *_, judgement = verify([*before, seen], count_tokens=words).judgements
+        assert judgement.broken == []
+        assert judgement.outcome in ("unknown", "refused")
+    assert judgement.rules.get(rule.id, Outcome.SKIP) in (
+        Outcome.SKIP,
+        Outcome.UNKNOWN,
+        Outcome.ERROR,
+        Outcome.ADVICE,
+    )
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
