@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 #: Command → the module that has a function, or an app of commands, of that name; and what it does.
 COMMANDS: Final = {
-    "demo": ("demo", "Check a real engine on this machine, as it comes and made to conform."),
+    "demo": (
+        "demo",
+        "Check a real engine on this machine, as it comes and behind `cheapgpu endpoint`.",
+    ),
     "check": ("check", "Ask an endpoint, judge its answers, and keep the recording."),
     "verify": ("verify", "Judge recordings and saved answers, without the network."),
     "report": (
