@@ -1,0 +1,1 @@
+"""What is owed, on what evidence: attempts, holds, outcomes, closures and entries."""
