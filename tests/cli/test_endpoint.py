@@ -133,7 +133,7 @@ WRONG: list[tuple[str, tuple[str, ...]]] = [
     ("No such file", ("--config", "none.toml")),
     ("--config: excludes", ("--config", "none.toml", *MODEL)),
     ("'x' is not known", ("--explain", "--dialect", "x")),
-    ("no certificate and its key", (*ENOUGH, "--tls-cert", "README.md", "--tls-key", "README.md")),
+    ("README.md is none", (*ENOUGH, "--tls-cert", "README.md", "--tls-key", "README.md")),
     ("tls_cert, tls_key", (*ENOUGH, "--tls-cert", "README.md")),
     ("access_log", (*ENOUGH, "--access-log", "none/x")),
 ]  # fmt: skip

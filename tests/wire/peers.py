@@ -1,6 +1,7 @@
 """Raw clients and scripted servers on loopback, and who is told what, for tests of the wire."""
 
 import asyncio
+import gc
 import socket
 import ssl
 import struct
@@ -11,8 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from cheapgpu.wire.client import Origin, Problem
 from cheapgpu.wire.listener import Listener, server_tls
 from cheapgpu.wire.message import RequestHead, Response
-from cheapgpu.wire.request_reader import ServerLimits
-from cheapgpu.wire.server import Call
+from cheapgpu.wire.server import Call, ServerLimits
 from tests.check.servers import CERTIFICATE, TLS
 
 TEXT: Final = b"content-type: text/plain\r\n"
@@ -201,6 +201,11 @@ async def until(true: Callable[[], object]) -> None:
     """Wait until something holds; the test's own limit ends it if it never does."""
     while not true():  # noqa: ASYNC110 -- what is waited for tells nobody
         await asyncio.sleep(0.005)
+
+
+def living(kind: type) -> int:
+    """How many objects of a kind exist, whether or not anything still uses them."""
+    return sum(type(each) is kind for each in gc.get_objects())
 
 
 class Watcher:

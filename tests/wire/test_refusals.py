@@ -33,6 +33,7 @@ SMUGGLED: dict[str, tuple[bytes, int]] = {
     "length-hex": (POST + b"Content-Length: 0x0\r\n\r\n", 400),
     "length-underscore": (POST + b"Content-Length: 0_0\r\n\r\n", 400),
     "length-empty": (POST + b"Content-Length: \r\n\r\n", 400),
+    "length-of-zeros": (POST + b"Content-Length: " + b"0" * 5000 + b"\r\n\r\n", 400),
     "length-huge": (POST + b"Content-Length: 18446744073709551616\r\n\r\n", 400),
     # Codings.
     "coding-gzip": (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + END, 501),
@@ -78,14 +79,19 @@ SMUGGLED: dict[str, tuple[bytes, int]] = {
     # Hosts.
     "no-host": (b"GET / HTTP/1.1\r\n\r\n", 400),
     "empty-host": (b"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400),
+    "host-list": (b"GET / HTTP/1.1\r\nHost: here, there\r\n\r\n", 400),
+    "host-with-path": (b"GET / HTTP/1.1\r\nHost: here/there\r\n\r\n", 400),
+    "host-with-user": (b"GET / HTTP/1.1\r\nHost: user@here\r\n\r\n", 400),
+    "host-with-space": (b"GET / HTTP/1.1\r\nHost: here there\r\n\r\n", 400),
     "two-hosts": (b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n", 400),
     "two-keys": (b"GET / HTTP/1.1\r\n" + HOST + b"Authorization: a\r\n" * 2 + b"\r\n", 400),
     # Versions.
     "0.9": (b"GET /\r\n\r\n", 505),
+    "0.9-line": (b"GET /\r\n", 505),
     "0.9-said": (b"GET / HTTP/0.9\r\n" + HOST + b"\r\n", 505),
     "2.0-said": (b"GET / HTTP/2.0\r\n" + HOST + b"\r\n", 505),
-    "2.0-preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-    "1.2": (b"GET / HTTP/1.2\r\n" + HOST + b"\r\n", 400),
+    "2.0-preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    "1.2": (b"GET / HTTP/1.2\r\n" + HOST + b"\r\n", 505),
     "1.10": (b"GET / HTTP/1.10\r\n" + HOST + b"\r\n", 400),
     "lower-case": (b"GET / http/1.1\r\n" + HOST + b"\r\n", 400),
     # Targets.
@@ -96,9 +102,18 @@ SMUGGLED: dict[str, tuple[bytes, int]] = {
     "not-ascii": (b"GET /\xc3\xa4 HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     "target-control": (b"GET /\x7f HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     "space-in-target": (b"GET /a b HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    "two-spaces-before": (b"GET  / HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    "two-spaces-after": (b"GET /  HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    "trailing-space": (b"GET / HTTP/1.1 \r\n" + HOST + b"\r\n", 400),
+    "leading-lf": (b"\nGET / HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    "leading-cr": (b"\rGET / HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     "leading-space": (b" GET / HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     "no-method": (b"/ HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     # Other protocols.
+    "rtsp": (b"GET / RTSP/1.0\r\n" + HOST + b"\r\n", 505),
+    "ice": (b"SOURCE / ICE/1.0\r\n" + HOST + b"\r\n", 505),
+    "unknown-method": (b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", 501),
+    "lower-case-method": (b"get / HTTP/1.1\r\n" + HOST + b"\r\n", 501),
     "connect": (b"CONNECT here:80 HTTP/1.1\r\n" + HOST + b"\r\n", 501),
     "connect-path": (b"CONNECT / HTTP/1.1\r\n" + HOST + b"\r\n", 501),
     "upgrade": (POST + b"Connection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n", 501),
@@ -220,7 +235,7 @@ def test_what_is_just_within_the_limits_is_served(run: Run) -> None:
             fields = b"".join(b"X%d: a\r\n" % n for n in range(3))  # Host and the length besides
             peer.send(request(body=bytes(100), lines=fields))
             assert (await peer.answer()).body == bytes(100)
-            peer.send(request("GET", lines=b"X: %b\r\n" % (b"a" * 470)))
+            peer.send(request("GET", lines=b"X: %b\r\n" % (b"a" * 463)))
             return (await peer.answer()).status
 
     assert run(main()) == 200
@@ -235,7 +250,7 @@ def test_what_is_just_within_the_limits_is_served(run: Run) -> None:
         (CHUNKED, b"1\r\na\r\n", 413),
         (CHUNKED + b"1;", b"a", 413),
         (CHUNKED + b"0\r\nX: a", b"a", 413),
-        (CHUNKED + b"0\r\n", b"X: a\r\n", 413),
+        (CHUNKED + b"0\r\n", b"X: a\r\n", 431),
         (b"POST /no HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n1;", b"a", 401),
     ],
     ids=[

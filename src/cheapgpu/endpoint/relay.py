@@ -182,6 +182,7 @@ class Relay:
         message = request_bytes("POST", upstream.target, upstream.lines, body)
         self._call.client = self
         self._sweeper.add(self)
+        self._call.forget_request()
         self._sending = pool.send(upstream.origin, message, self)
 
     @property

@@ -6,6 +6,8 @@ A timer for each of thousands of connections would cost more than the look.
 import asyncio
 from typing import Protocol
 
+from cheapgpu.wire.faults import report_fault
+
 
 class Swept(Protocol):
     """Something that looks at the clock from time to time."""
@@ -26,10 +28,10 @@ class Sweeper:
         return len(self._members)
 
     def start(self) -> None:
-        """Begin to look at the clock; the loop must be running."""
-        self.stop()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._seconds, self._tick, loop)
+        """Begin to look at the clock; the loop must be running. Twice is as good as once."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._seconds, self._tick, loop)
 
     def stop(self) -> None:
         """End it."""
@@ -46,13 +48,13 @@ class Sweeper:
         self._members.discard(member)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        # First of all, so that a member can stop it.
-        self._timer = loop.call_later(self._seconds, self._tick, loop)
         now = loop.time()
         for member in tuple(self._members):
+            if member not in self._members:  # an earlier one has let it go
+                continue
             try:
-                if member in self._members:
-                    member.sweep(now)
+                member.sweep(now)
             except Exception as error:  # noqa: BLE001 -- one fault must not stop all the others
-                what = f"{type(member).__name__}.sweep failed"
-                loop.call_exception_handler({"message": what, "exception": error})
+                report_fault(f"{type(member).__name__}.sweep", error)
+        if self._timer is not None:  # no member has stopped us
+            self._timer = loop.call_later(self._seconds, self._tick, loop)
