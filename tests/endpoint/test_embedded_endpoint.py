@@ -36,7 +36,9 @@ def gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @asynccontextmanager
-async def embedded(gguf: Path, tell: Callable[[str], None]) -> AsyncGenerator[Running]:
+async def embedded(
+    gguf: Path, tell: Callable[[str], None], *, look: float = 5.0
+) -> AsyncGenerator[Running]:
     """A running endpoint with the tiny model."""
     upstream = UpstreamSettings(
         gguf=str(gguf),
@@ -47,7 +49,7 @@ async def embedded(gguf: Path, tell: Callable[[str], None]) -> AsyncGenerator[Ru
     )
     given = Settings(port=0, access_log="", key_env=("KEYS",), upstream=(upstream,))
     async with running_endpoint(
-        given, ENVIRONMENT, tell, pace=Pace(wait=0.05, look=0.2)
+        given, ENVIRONMENT, tell, pace=Pace(wait=0.05, look=look)
     ) as endpoint:
         yield endpoint
 
@@ -134,7 +136,7 @@ def test_an_engine_that_stops_answering_is_ended_and_comes_back(gguf: Path) -> N
             if "running again" in line:
                 again.set()
 
-        async with asyncio.timeout(60), embedded(gguf, tell) as endpoint:
+        async with asyncio.timeout(60), embedded(gguf, tell, look=0.3) as endpoint:
             first = endpoint.engine_pids[0]
             os.kill(first, signal.SIGSTOP)
             await again.wait()

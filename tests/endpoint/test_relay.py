@@ -145,7 +145,8 @@ EARLY: list[tuple[str, int, Any, bytes]] = [
 def test_an_early_failure_is_a_status(code: str, status: int, handler: Any, body: bytes) -> None:
     """Before anything was said, whatever goes wrong at the engine is a refusal with its reason."""
     deadline = 0.6 if code == "deadline" else 60.0
-    answer = answered(handler, body, silence=0.4, deadline=deadline)
+    silence = 0.4 if code == "engine-silent" else 60.0
+    answer = answered(handler, body, silence=silence, deadline=deadline)
     assert (answer.status, answer.error["code"]) == (status, code)
     assert schema.is_valid("error", json.loads(answer.body))
     assert ("retry-after" in answer.fields) == (status == 503)
@@ -171,7 +172,7 @@ LATE: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("code", "handler"), LATE)
 def test_a_late_failure_is_an_error_in_the_stream(code: str, handler: Any) -> None:
     """After the first text an error object ends the stream; no finish, usage or [DONE] comes."""
-    answer = answered(handler, silence=0.4)
+    answer = answered(handler, silence=0.4 if code == "engine-silent" else 60.0)
     assert answer.status == 200
     assert b"Rain" in answer.body
     assert error_of(answer)["code"] == code
@@ -328,7 +329,7 @@ def test_stopping_lets_answers_end_or_cuts_them(answers: bool) -> None:  # noqa:
 
     async def main() -> tuple[bool, Answer]:
         async with asyncio.timeout(30):
-            async with endpoint_before(engine, drain=0.3) as endpoint:
+            async with endpoint_before(engine, drain=20 if answers else 0.3) as endpoint:
                 ended, asking = await use(endpoint)
             return ended, await asking
 
