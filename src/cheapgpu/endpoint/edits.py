@@ -28,7 +28,6 @@ Edit = Literal[
     "done",
     "closed-after-done",
     "collected",
-    "error-mapped",
 ]
 
 #: Each edit in one sentence.
@@ -56,7 +55,6 @@ EDITS: Final[dict[Edit, str]] = {
     "answer",
     "closed-after-done": "the answer ends at the engine's first [DONE], whatever may follow",
     "collected": "a stream of the engine is collected into one plain answer",
-    "error-mapped": "an error of the engine becomes an error of the profile's schema",
 }
 
 

@@ -100,15 +100,13 @@ class Failure(Struct, frozen=True):
     reason: Reason
     #: For the log, not for the buyer; without any generated text.
     what: str
-    #: The status that it calls for; None: that of its reason.
-    wanted_status: int | None = None
     #: The member of the request that is to blame, as the SDKs name it.
     param: str | None = None
 
     @property
     def status(self) -> int:
         """The status of a refusal, where no head has left yet."""
-        return self.wanted_status or FAILURES[self.reason][0]
+        return FAILURES[self.reason][0]
 
     @property
     def body(self) -> bytes:
